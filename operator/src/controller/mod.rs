@@ -125,8 +125,10 @@ struct Memory {
     quorum_lost: Option<Instant>,
     /// Since when Redis should have elected a replica.
     electing: Option<Instant>,
-    /// Since when the nodes that leave have owned nothing.
-    drained: Option<Instant>,
+    /// When slots were moved the last time, or this was first asked.
+    moved: Option<Instant>,
+    /// Since when a node has responded that is no member.
+    outside: Option<Instant>,
     /// Since when a pod of the StatefulSet has not existed.
     pod_missing: Option<Instant>,
     /// When Events were last read, and what they say of that pod.

@@ -67,6 +67,8 @@ use crate::{
 const OPERATED_BY: &str = "cache.example.com/operated-by";
 /// How long a drained node redirects clients before it is removed.
 const LEAVE_DELAY: Duration = Duration::from_secs(2);
+/// How long a node that responds may take to join.
+const JOIN_PATIENCE: Duration = Duration::from_secs(30);
 /// Field manager for server-side apply.
 const MANAGER: &str = "redis-operator";
 /// How often a settled cluster is reconciled.
@@ -222,12 +224,16 @@ impl Reconciler<'_> {
         let topology = Topology::of(goal, &observed);
         // While no node responds, nothing is known about the quorum, so that time does not count.
         let quorum_lost = goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
-        let (drained, electing) = (!topology.drains(), topology.awaits_election());
+        let (electing, outside) = (topology.awaits_election(), !topology.outsiders.is_empty());
         observed.takeover_due = lasts(&mut memory.quorum_lost, quorum_lost) >= self.takeover_delay();
         observed.election_due = lasts(&mut memory.electing, electing) >= self.takeover_delay();
-        observed.leave_due = lasts(&mut memory.drained, drained) >= LEAVE_DELAY;
+        observed.leave_due = memory.moved.get_or_insert_with(Instant::now).elapsed() >= LEAVE_DELAY;
+        observed.join_overdue = lasts(&mut memory.outside, outside) >= JOIN_PATIENCE;
         let topology = Topology::of(goal, &observed);
         let mut plan = plan::plan(&topology);
+        if plan.step == Step::Move {
+            memory.moved = Some(Instant::now());
+        }
         let asleep = plan.step == Step::Hibernated;
 
         let unusable = credentials.and_then(|found| found.problem);
@@ -917,6 +923,10 @@ impl Reconciler<'_> {
             Step::Spread => Notice::normal(
                 "ReplicaMoved",
                 "moving a replica to another shard because two copies of its shard are on one Kubernetes node",
+            ),
+            Step::Reclaim => Notice::normal(
+                "SlotsReclaimed",
+                "slots are given back to the node that the others name as their owner",
             ),
             Step::AcceptLoss => Notice::warning(
                 "LostSlotsAssigned",

@@ -401,8 +401,10 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
     let (covered, all) = (topology.covered(), usize::from(goal.slots));
     let wanted = |pod: &&Pod| pod.redis.is_some() && pod.ordinal < goal.size;
     let responding = topology.observed.pods.iter().filter(wanted).count();
-    // A node that was reset to join again responds.
-    let missing = (goal.size as usize).saturating_sub(topology.core.len().max(responding));
+    // A node that was reset to join again responds, and joins within seconds.
+    let excluded = responding.saturating_sub(topology.core.len());
+    let excused = if topology.observed.join_overdue { 0 } else { excluded };
+    let missing = (goal.size as usize).saturating_sub(topology.core.len() + excused);
     // Primaries that start are no majority that is down, unless all pods respond and it lasts.
     let respond = topology.observed.pods.iter().filter(|pod| pod.redis.is_some()).count();
     let all_respond = topology.observed.replicas.is_some_and(|replicas| respond >= replicas as usize);
@@ -474,7 +476,12 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         && !waking
         && (is_slow(topology) || !is_updating(old, view))
     {
-        let note = if missing > 0 {
+        let note = if missing > 0 && missing == excluded {
+            format!(
+                "{missing} of {} nodes respond and cannot join: check that pods reach each other at port 16379",
+                goal.size
+            )
+        } else if missing > 0 {
             format!("{missing} of {} nodes do not respond", goal.size)
         } else {
             format!("the nodes know {} members that no longer respond", topology.absent.len())
@@ -703,6 +710,10 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
             ("TakingOver", "promoting replicas without a vote because the majority of primaries is down")
         }
         Step::Elect => ("ForcingElection", "forcing an election for a failed primary"),
+        Step::Reclaim => (
+            "ReclaimingSlots",
+            "giving slots back to the node that the others name as their owner and that has lost track of them",
+        ),
         Step::AcceptLoss => ("AssigningLostSlots", "assigning lost slots to other nodes, without their keys"),
         Step::Wait(Wait::Pods) => ("WaitingForPods", "waiting for pods to start and Redis to respond"),
         Step::Wait(Wait::Gossip) => ("WaitingForGossip", "waiting for gossip to converge"),

@@ -286,6 +286,8 @@ pub enum Step {
     TakeOver,
     /// Forcing an election.
     Elect,
+    /// Giving slots back to the member that the others name as their owner.
+    Reclaim,
     /// Assigning lost slots to the remaining nodes: the user accepted that their keys are gone.
     AcceptLoss,
     /// Replacing pods whose template is outdated.
@@ -340,6 +342,7 @@ impl Step {
             Self::HealAddresses
                 | Self::Relink
                 | Self::CloseSlots
+                | Self::Reclaim
                 | Self::Forget
                 | Self::TakeOver
                 | Self::Elect

@@ -65,8 +65,10 @@ pub struct Observed {
     pub takeover_due: bool,
     /// Whether an owner with replicas has been missing for so long that Redis should have elected one of them.
     pub election_due: bool,
-    /// Whether drained nodes have redirected clients for long enough to be removed.
+    /// Whether drained nodes have redirected clients for long enough to be removed or reset.
     pub leave_due: bool,
+    /// Whether a node has responded for long without becoming a member.
+    pub join_overdue: bool,
     /// Open slots whose migration this operator interrupted itself.
     pub left_open: BTreeSet<u16>,
     /// Nodes that were promoted less than four node timeouts ago.

@@ -37,7 +37,7 @@ fn next(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     if let Some(found) = form(topology) {
         return found;
     }
-    let steps: [fn(&Topology<'_>) -> Found; 16] = [
+    let steps: [fn(&Topology<'_>) -> Found; 17] = [
         nothing_left,
         heal_addresses,
         relink,
@@ -46,6 +46,7 @@ fn next(topology: &Topology<'_>) -> (Step, Vec<Action>) {
         close_slots,
         forget,
         join,
+        reclaim,
         accept_loss,
         wait_for_owners,
         roles,
@@ -528,6 +529,34 @@ fn is_stopped(topology: &Topology<'_>, id: NodeId) -> bool {
     is_missed(topology, id) && stopped
 }
 
+/// Gives slots back to the primary that all others name as their owner, if it names nobody. Redis was seen to drop a slot of its own
+/// when the primary that it had succeeded was thawed: the others asked it for that slot, and it refused.
+fn reclaim(topology: &Topology<'_>) -> Found {
+    let lost = topology.lost();
+    let names = |viewer: &Member<'_>, id: NodeId, slot: u16| {
+        viewer.node.peer(id).is_some_and(|peer| peer.slots.contains(slot))
+    };
+    let mut actions = vec![];
+    for member in topology.core.iter().filter(|member| member.is_primary()) {
+        let id = member.node.id;
+        let others = || topology.core.iter().filter(|other| other.node.id != id);
+        let primaries = others().filter(|other| topology.owned.contains_key(&other.node.id)).count();
+        let is_its = |slot: &u16| {
+            let named = others().filter(|other| topology.owned.contains_key(&other.node.id));
+            let named = named.filter(|other| names(other, id, *slot)).count();
+            let elsewhere = |viewer: &Member<'_>| {
+                viewer.node.table.iter().any(|peer| peer.id != id && peer.slots.contains(*slot))
+            };
+            named * 2 > primaries && !names(member, id, *slot) && !topology.core.iter().any(elsewhere)
+        };
+        let slots: Slots = lost.iter().filter(is_its).collect();
+        if let Some(node) = member.address().filter(|_| !slots.is_empty()) {
+            actions.push(Action::AddSlots { node, slots });
+        }
+    }
+    act(Step::Reclaim, actions)
+}
+
 /// Assigns slots that were lost with their only owner to the remaining primaries, if the user accepts that: the nodes forget
 /// the owner, and the slots go to the primary with the fewest.
 fn accept_loss(topology: &Topology<'_>) -> Found {
@@ -639,6 +668,9 @@ fn roles(topology: &Topology<'_>) -> Found {
     // With data of another shard it could be elected before its first sync with the new primary.
     let starts_afresh = idle.iter().find(|member| member.node.primary().is_some());
     if let Some(node) = starts_afresh.and_then(Member::address) {
+        if !topology.observed.leave_due {
+            return wait(Wait::Gossip);
+        }
         return act(Step::Roles, vec![Action::Reset { node }]);
     }
     let next = topology.next_primary();
@@ -722,8 +754,9 @@ fn more_primaries(topology: &Topology<'_>, shape: &Shape<'_>) -> Found {
                 .copied()
         });
     match surplus.and_then(|member| member.address()) {
-        Some(node) => act(Step::Roles, vec![Action::Reset { node }]),
-        None => wait(Wait::Gossip),
+        // It may have been drained a moment ago.
+        Some(node) if topology.observed.leave_due => act(Step::Roles, vec![Action::Reset { node }]),
+        Some(_) | None => wait(Wait::Gossip),
     }
 }
 

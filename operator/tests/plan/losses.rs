@@ -1,6 +1,6 @@
 //! Nodes, majorities and slots that are lost.
 
-use redis_operator::plan::{Action, Step, Wait};
+use redis_operator::plan::{Action, Slots, Step, Topology, Wait};
 
 use super::driver::{Operator, formed, primaries};
 
@@ -37,6 +37,39 @@ fn lost_slots_wait_for_their_user() {
         Operator::immortal().reconcile(&mut model);
     }
     assert_eq!(model.plan().step, Step::Wait(Wait::SlotsLost));
+}
+
+/// A node has lost track of a slot that all others know at it: it has the keys, and gets the slot back. Where the others name somebody
+/// else, or only few name it, the slot is lost.
+#[test]
+fn a_slot_that_its_owner_dropped_is_given_back() {
+    let model = formed(6, 1, false);
+    let [first, second, third] = primaries(&model)[..] else { panic!("three primaries") };
+    let slot = |observed: &redis_operator::plan::Observed| {
+        observed.pods[first as usize].redis.as_ref().unwrap().slots().iter().nth(3).unwrap()
+    };
+    // The slot disappears from the tables of these.
+    let planned = |forgetful: &[u32]| {
+        let mut observed = model.observe();
+        let slot = slot(&observed);
+        for ordinal in forgetful {
+            let table = &mut observed.pods[*ordinal as usize].redis.as_mut().unwrap().table;
+            for peer in table {
+                peer.slots = peer.slots.minus(&Slots::range(slot, slot));
+            }
+        }
+        (redis_operator::plan::plan(&Topology::of(model.goal, &observed)), slot)
+    };
+    let replicas = model.ordinals().into_iter().filter(|ordinal| ![first, second, third].contains(ordinal));
+    let replicas: Vec<u32> = replicas.collect();
+    for forgetful in [vec![first], [&replicas[..], &[first]].concat()] {
+        let (plan, slot) = planned(&forgetful);
+        let [Action::AddSlots { node, slots }] = &plan.actions[..] else { panic!("{plan:?}") };
+        assert_eq!((plan.step, slots), (Step::Reclaim, &Slots::range(slot, slot)));
+        assert_eq!(node.pod, model.observe().pods[first as usize].name);
+    }
+    assert_eq!(planned(&[first, second]).0.step, Step::Wait(Wait::SlotsLost));
+    assert_eq!(planned(&model.ordinals()).0.step, Step::Wait(Wait::SlotsLost));
 }
 
 /// Redis elects nobody then, and with one shard or two a single primary is the majority.

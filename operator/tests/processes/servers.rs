@@ -78,8 +78,8 @@ pub(crate) struct Servers {
     /// Since when clients cannot write, because all pods are to stop.
     held: Option<Instant>,
     servers: BTreeMap<u32, Server>,
-    /// Since when the nodes that leave have owned nothing.
-    drained: Option<Instant>,
+    /// When slots were moved the last time.
+    moved: Option<Instant>,
     /// Since when a replica should have been elected.
     electing: Option<Instant>,
     /// Since when the majority of the primaries has been missing.
@@ -142,7 +142,7 @@ impl Servers {
             before: 0,
             held: None,
             servers: BTreeMap::new(),
-            drained: None,
+            moved: None,
             electing: None,
             quorum_lost: None,
             last_owners: BTreeSet::new(),
@@ -497,13 +497,17 @@ impl Servers {
             self.promotions.see(&Topology::of(self.goal, &observed), 4 * NODE_TIMEOUT, Instant::now());
         let topology = Topology::of(self.goal, &observed);
         let quorum_lost = self.goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
-        let (drained, electing) = (!topology.drains(), topology.awaits_election());
+        let electing = topology.awaits_election();
         observed.takeover_due = lasts(&mut self.quorum_lost, quorum_lost) >= 3 * NODE_TIMEOUT;
         observed.election_due = lasts(&mut self.electing, electing) >= 3 * NODE_TIMEOUT;
-        observed.leave_due = lasts(&mut self.drained, drained) >= Duration::from_secs(2);
+        let moved = *self.moved.get_or_insert_with(Instant::now);
+        observed.leave_due = moved.elapsed() >= Duration::from_secs(2);
         observed.left_open = std::mem::take(&mut self.left_open);
         let topology = Topology::of(self.goal, &observed);
         let plan = plan(&topology);
+        if plan.step == Step::Move {
+            self.moved = Some(Instant::now());
+        }
         if topology.serves() {
             self.goal.initialized = true;
         }

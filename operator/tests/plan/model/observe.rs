@@ -49,6 +49,7 @@ impl Model {
             takeover_due: self.without_quorum >= 3,
             election_due: self.electing >= 3,
             leave_due: true,
+            join_overdue: false,
             keeps_volumes: true,
             holds: true,
             left_open: BTreeSet::new(),
