@@ -231,9 +231,6 @@ impl Reconciler<'_> {
         observed.join_overdue = lasts(&mut memory.outside, outside) >= JOIN_PATIENCE;
         let topology = Topology::of(goal, &observed);
         let mut plan = plan::plan(&topology);
-        if plan.step == Step::Move {
-            memory.moved = Some(Instant::now());
-        }
         let asleep = plan.step == Step::Hibernated;
 
         let unusable = credentials.and_then(|found| found.problem);
@@ -322,6 +319,9 @@ impl Reconciler<'_> {
             failed = self.restart_stuck(&observed, update_revision).await.err();
         }
         // An interrupted migration did not come to every slot.
+        if plan.step == Step::Move {
+            memory.moved = Some(Instant::now());
+        }
         let whole = done.as_ref().is_ok_and(|done| !done.interrupted);
         let skipped = memory.skipped.take().filter(|_| plan.step == Step::Move && !whole);
         if let Ok(done) = &mut done {

@@ -476,7 +476,7 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         && !waking
         && (is_slow(topology) || !is_updating(old, view))
     {
-        let note = if missing > 0 && missing == excluded {
+        let note = if topology.observed.join_overdue && missing > 0 && missing == excluded {
             format!(
                 "{missing} of {} nodes respond and cannot join: check that pods reach each other at port 16379",
                 goal.size

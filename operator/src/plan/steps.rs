@@ -419,6 +419,7 @@ fn join(topology: &Topology<'_>) -> Found {
         let names_us = topology.core.iter().any(|core| member.node.peer(core.node.id).is_some());
         let we_name_it = topology.core.iter().any(|core| core.node.peer(member.node.id).is_some());
         let introduced = member.node.table.iter().any(|peer| peer.handshake);
+        let names_absent = member.node.table.iter().any(|peer| topology.absent.contains_key(&peer.id));
         if member.node.blank() || member.node.isolated() && !names_us {
             if wanted && !member.pod.terminating {
                 epoch += 1;
@@ -429,11 +430,11 @@ fn join(topology: &Topology<'_>) -> Found {
             }
         } else if we_name_it || (introduced && !names_us) {
             gossip = wanted;
-        } else if names_us
-            && (member.node.keys == 0 || !member.is_primary())
+        } else if (names_us && (member.node.keys == 0 || !member.is_primary())
+            || names_absent && member.node.keys == 0 && member.is_primary())
             && covers(topology, &member.node.slots())
         {
-            // Forgotten while it was down; other nodes own its slots.
+            // Forgotten while it was down, or introduced to a node that hangs since; other nodes own its slots.
             if resets.is_empty() {
                 resets.push(Action::Reset { node });
             }

@@ -72,6 +72,32 @@ fn a_slot_that_its_owner_dropped_is_given_back() {
     assert_eq!(planned(&model.ordinals()).0.step, Step::Wait(Wait::SlotsLost));
 }
 
+/// A node that was reset has met one that hangs since. It has nothing, and is reset again to meet another one.
+#[test]
+fn a_node_that_has_met_one_that_hangs_is_not_foreign() {
+    let model = formed(6, 1, false);
+    let [hangs, _, third] = primaries(&model)[..] else { panic!("three primaries") };
+    let replica = model.ordinals().into_iter().rfind(|ordinal| ![hangs, third].contains(ordinal)).unwrap();
+    for (keys, step) in [(0, Step::Join), (1, Step::Wait(Wait::ForeignNode))] {
+        let mut observed = model.observe();
+        let met = observed.pods[hangs as usize].redis.take().unwrap().own().unwrap().clone();
+        let node = observed.pods[replica as usize].redis.as_mut().unwrap();
+        let (old, new) = (node.id, met.id.to_string().chars().rev().collect::<String>().parse().unwrap());
+        node.table.retain(|peer| peer.id == old);
+        (node.id, node.table[0].id, node.table[0].primary, node.keys) = (new, new, None, keys);
+        node.table.push(met);
+        for pod in &mut observed.pods {
+            if let Some(node) = pod.redis.as_mut().filter(|node| node.id != new) {
+                node.table.retain(|peer| peer.id != old);
+            }
+        }
+        let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        assert_eq!(plan.step, step, "{plan:?}");
+        let is_reset = |action: &Action| matches!(action, Action::Reset { .. });
+        assert_eq!(plan.actions.iter().any(is_reset), keys == 0);
+    }
+}
+
 /// Redis elects nobody then, and with one shard or two a single primary is the majority.
 #[test]
 fn replicas_take_over_when_the_majority_is_lost() {
