@@ -530,7 +530,7 @@ fn is_stopped(topology: &Topology<'_>, id: NodeId) -> bool {
     is_missed(topology, id) && stopped
 }
 
-/// Gives slots back to the primary that all others name as their owner, if it names nobody. Redis was seen to drop a slot of its own
+/// Gives slots back to the primary that most others name as their owner, if it names nobody and they name nobody else. Redis was seen to drop a slot of its own
 /// when the primary that it had succeeded was thawed: the others asked it for that slot, and it refused.
 fn reclaim(topology: &Topology<'_>) -> Found {
     let lost = topology.lost();
