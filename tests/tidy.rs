@@ -225,7 +225,9 @@ fn no_recipe_knows_where_cargo_puts_programs() {
         ["Makefile", "operator/Makefile", "examples/operator.mk", "examples/manifests.mk", ".ci/run"]
             .map(str::to_owned)
             .to_vec();
-    for directory in ["demo", "tests/bench", "tests/cluster", "tests/cluster/lib", "tests/e2e"] {
+    for directory in
+        ["demo", "tests/bench", "tests/cluster", "tests/cluster/kind", "tests/cluster/lib", "tests/e2e"]
+    {
         let entries = std::fs::read_dir(root().join(directory)).unwrap().map(|entry| entry.unwrap().path());
         let scripts =
             entries.filter(|path| path.is_file() && path.extension().is_none_or(|ending| ending == "bash"));

@@ -225,6 +225,7 @@ error: CLUSTER_NODES is `NUMBER`, expected a number from 1 to 9
             let docker = "case \"$*\" in
                 images*node) printf 'kindest/node:v1.9.0\\nkindest/node:v1.34.0\\n' ;;
                 images*registry) echo registry:2 ;;
+                inspect*Cmd*) echo /etc/docker/registry/config.yml ;;
                 inspect*) echo 172.18.0.3 ;;
                 esac";
             let kind =
@@ -248,17 +249,38 @@ error: CLUSTER_NODES is `NUMBER`, expected a number from 1 to 9
             let changes =
                 calls.lines().filter(|call| !call.starts_with("docker i") && !call.starts_with("kind get"));
             insta::assert_snapshot!(changes.collect::<Vec<_>>().join("\n"), @r#"
-            docker rm --force olmkit-registry
-            docker run --detach --name olmkit-registry --publish 127.0.0.1:5001:5000 --env REGISTRY_STORAGE_DELETE_ENABLED=true registry:2
+            docker rm --force --volumes olmkit-registry
+            docker run --detach --name olmkit-registry --publish 127.0.0.1:5001:5000 --env REGISTRY_STORAGE_DELETE_ENABLED=true --env REGISTRY_STORAGE_CACHE_BLOBDESCRIPTOR=disabled registry:2
             kind create cluster --name olmkit --image kindest/node:v1.34.0 --kubeconfig DIR/kind.kubeconfig --wait 2m --config -
                 - role: control-plane
                 - role: worker
             docker network connect kind olmkit-registry
             docker exec --interactive node sh -c mkdir -p /etc/containerd/certs.d/localhost:5001 && cat >/etc/containerd/certs.d/localhost:5001/hosts.toml
+            docker exec --interactive node sh -c mkdir -p /etc/containerd/certs.d/docker.io && cat >/etc/containerd/certs.d/docker.io/hosts.toml
+            docker exec --interactive node sh -c mkdir -p /etc/containerd/certs.d/gcr.io && cat >/etc/containerd/certs.d/gcr.io/hosts.toml
             kubectl apply --filename -
                 - {addresses: ["172.18.0.3"], conditions: {ready: true}}
                 host: "localhost:5001"
             "#);
+        }),
+        ("without_what_kind_needs", || {
+            let mut machine = Machine::new().has("id", "echo 1000").has("go", "exit 127");
+            for program in
+                ["containerd", "ctr", "debootstrap", "dockerd", "docker-registry", "iptables", "jq", "runc"]
+            {
+                machine = machine.has(program, "exit 0");
+            }
+            let state = machine.dir.path().join("kind").display().to_string();
+            let machine = machine.sets("KIND_STATE", &state);
+            let output = machine.run("with-kind", &["--check"]);
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap().trim_end(), @r#"
+            error: no Docker runs here, and starting one needs root
+              = help: run as root, or start Docker and fetch the images `kindest/node` and `registry` (docs/cluster.md)
+            error: go is not on PATH, or does not run: Kubernetes is built from source
+              = help: install Go 1.25.0 or newer (https://go.dev/dl), or keep PATH through sudo: sudo env PATH="$PATH" make cluster
+            "#);
+            assert!(!Path::new(&state).exists());
         }),
         ("programs_are_used_again_only_as_they_were_built", || {
             // Stands for the compiler: makes programs that know every version in go.mod.

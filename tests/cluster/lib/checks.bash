@@ -13,6 +13,7 @@ ip iproute2
 iptables iptables
 openssl openssl
 runc runc
+/usr/lib/cni/ptp containernetworking-plugins
 memcached memcached
 redis-server redis-server
 '
@@ -73,7 +74,6 @@ missing_packages() {
     while read -r program package; do
         [ -z "$program" ] || type -P "$program" >/dev/null || echo "$package"
     done <<<"$PACKAGES"
-    [ -x /usr/lib/cni/ptp ] || echo containernetworking-plugins
 }
 
 check_packages() {

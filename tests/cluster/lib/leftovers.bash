@@ -49,6 +49,13 @@ leftovers() {
     [ ! -e "$STATE" ] || echo "directory $STATE"
 }
 
+# has_namespace PID: notes the namespace of what a process starts, once it is not this one's any more.
+has_namespace() {
+    local namespace
+    namespace=$(readlink "/proc/$1/ns/pid_for_children") && [ -n "$namespace" ] &&
+        [ "$namespace" != "$(readlink /proc/self/ns/pid)" ] && echo "$namespace" >"$STATE/node.namespace"
+}
+
 # The processes in the node's namespace, by their ids outside of it.
 processes() {
     local namespace dir

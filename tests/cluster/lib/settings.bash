@@ -68,7 +68,6 @@ node_pods() {
 KIND_NAME=olmkit
 KIND_REGISTRY=olmkit-registry
 KIND_REGISTRY_PORT=${CLUSTER_REGISTRY_PORT:-5001}
-KIND_REGISTRY_CONFIG=/etc/docker/registry/config.yml
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 HERE=$TOP/tests/cluster
