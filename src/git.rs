@@ -1,11 +1,20 @@
 //! What a revision of a git repository has at a path, read by git itself.
 
 use std::fmt;
-use std::io::{self, Write as _};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
+use std::time::Duration;
 
 use crate::exit::Failure;
+use crate::limits;
+use crate::program::{self, CommandLine, Ended};
 use crate::shell::argument;
+
+/// How long git may take for one answer. It reads this machine alone.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// What git may print on average of each file of a revision, besides its content: the path, and what is said of it.
+const MAX_LINE: u64 = 1 << 10;
+/// The most of a short answer, in bytes.
+const MAX_WORD: u64 = 1 << 10;
 
 /// `git:REV:PATH`. The path is below the current directory, else below the top of the repository.
 #[derive(Clone, Debug)]
@@ -69,79 +78,117 @@ impl Revision {
             .then(|| Self { revision: revision.to_owned(), path: path.to_owned() })
     }
 
-    /// What is at the path.
+    /// What is at the path. Sizes are looked at before anything is read.
     ///
     /// # Errors
     /// Git is not installed or does not find it, or it is larger than the limits.
     pub(crate) fn read(&self, limits: Limits) -> Result<Object, Failure> {
         let here = format!("{}:./{}", self.revision, self.path);
         let top = format!("{}:{}", self.revision, self.path);
-        let (object, kind) = match git(&["cat-file", "-t", &here], None) {
+        let kind_of = |object: &str| cat_file(&["-t"]).value(object);
+        let (object, kind) = match git(kind_of(&here), None, MAX_WORD) {
             Ok(kind) => (here, kind),
             Err(failure) if !failure.is_of_git => return Err(failure.at(self)),
             Err(_) => {
-                let kind = self.ask(&["cat-file", "-t", &top], None)?;
+                let kind = self.ask(kind_of(&top), None, MAX_WORD)?;
                 (top, kind)
             }
         };
         if kind.trim_ascii() == b"blob" {
-            let bytes = self.ask(&["cat-file", "blob", &object], None)?;
-            self.check_size(bytes.len(), limits)?;
-            return Ok(Object::File(bytes));
+            let size = self.ask(cat_file(&["-s"]).value(&object), None, MAX_WORD)?;
+            let size = str::from_utf8(size.trim_ascii()).ok().and_then(|size| size.parse().ok());
+            self.check_size(size.unwrap_or(u64::MAX), limits)?;
+            return Ok(Object::File(self.ask(cat_file(&["blob"]).value(&object), None, limits.bytes)?));
         }
-        let mut listed = self.list(&object)?;
+        let mut listed = self.list(&object, limits)?;
         if listed.len() > limits.files {
-            return Err(Failure::incomplete(format!("`{self}` contains more than {} files", limits.files)));
+            return Err(self.too_many(limits));
         }
+        self.check_size(listed.iter().fold(0, |sum, one| sum.saturating_add(one.size)), limits)?;
         // All contents in one call.
-        let ids =
-            listed.iter().filter(|(_, entry)| entry.kind != Kind::Other).map(|(id, _)| format!("{id}\n"));
-        let bytes = self.ask(&["cat-file", "--batch"], Some(ids.collect()))?;
-        self.check_size(bytes.len(), limits)?;
+        let read = |one: &&mut Listed| one.entry.kind != Kind::Other;
+        let ids = listed.iter_mut().filter(read).map(|one| format!("{}\n", one.id)).collect();
+        let most = limits.bytes + limits.files as u64 * MAX_LINE;
+        let bytes = self.ask(cat_file(&["--batch"]), Some(ids), most)?;
         let mut rest = bytes.as_slice();
-        for (_, entry) in listed.iter_mut().filter(|(_, entry)| entry.kind != Kind::Other) {
+        for one in listed.iter_mut().filter(read) {
             let invalid =
                 || Failure::incomplete(format!("cannot read `{self}`: invalid response of git cat-file"));
             let (content, after) = next_content(rest).ok_or_else(invalid)?;
-            entry.content = content.to_vec();
+            one.entry.content = content.to_vec();
             rest = after;
         }
-        let mut entries: Vec<Entry> = listed.into_iter().map(|(_, entry)| entry).collect();
+        let mut entries: Vec<Entry> = listed.into_iter().map(|one| one.entry).collect();
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Object::Directory(entries))
     }
 
-    /// The files below a directory with their ids, without contents. Paths that could lead out of it are left out.
-    fn list(&self, object: &str) -> Result<Vec<(String, Entry)>, Failure> {
-        // Without --full-tree, git looks for the current directory within the tree.
-        let bytes = self.ask(&["ls-tree", "-r", "-z", "--full-tree", object], None)?;
+    /// The files below a directory, without contents. Paths that could lead out of it are left out.
+    fn list(&self, object: &str, limits: Limits) -> Result<Vec<Listed>, Failure> {
+        // Without --full-tree, git looks for the current directory within the tree. A tree of a few objects can name any number of
+        // files, so the list has a bound of its own.
+        let line = git_line(&["ls-tree", "-r", "-z", "--long", "--full-tree"]).value(object);
+        let bytes =
+            git(line, None, limits.files as u64 * MAX_LINE).map_err(|failure| match failure.is_too_much {
+                true => self.too_many(limits),
+                false => failure.at(self),
+            })?;
         let entry = |line: &[u8]| {
             let line = String::from_utf8_lossy(line);
             let (about, path) = line.split_once('\t')?;
-            // The mode, the type and the id.
-            let mut words = about.split(' ');
+            // The mode, the type, the id and the size, which a submodule has not.
+            let mut words = about.split_ascii_whitespace();
             let (mode, id) = (words.next()?, words.nth(1)?);
+            let size = words.next()?.parse().unwrap_or(0);
             let kind = match mode {
                 "120000" => Kind::Link,
                 mode if mode.starts_with("100") => Kind::File,
                 _ => Kind::Other,
             };
             let is_below = path.split('/').all(|name| !matches!(name, "" | "." | ".."));
-            is_below.then(|| (id.to_owned(), Entry { path: path.to_owned(), kind, content: Vec::new() }))
+            let entry = Entry { path: path.to_owned(), kind, content: Vec::new() };
+            is_below.then(|| Listed { id: id.to_owned(), size, entry })
         };
         Ok(bytes.split(|byte| *byte == 0).filter_map(entry).collect())
     }
 
-    fn check_size(&self, bytes: usize, limits: Limits) -> Result<(), Failure> {
-        if bytes as u64 <= limits.bytes {
+    fn too_many(&self, limits: Limits) -> Failure {
+        Failure::incomplete(format!("`{self}` contains more than {} files", limits.files))
+    }
+
+    fn check_size(&self, bytes: u64, limits: Limits) -> Result<(), Failure> {
+        if bytes <= limits.bytes {
             return Ok(());
         }
         Err(Failure::incomplete(format!("`{self}` is larger than {} MiB", limits.bytes >> 20)))
     }
 
-    fn ask(&self, arguments: &[&str], input: Option<String>) -> Result<Vec<u8>, Failure> {
-        git(arguments, input).map_err(|failure| failure.at(self))
+    fn ask(&self, line: CommandLine, input: Option<String>, most: u64) -> Result<Vec<u8>, Failure> {
+        git(line, input, most).map_err(|failure| failure.at(self))
     }
+}
+
+/// A file of a directory, before it is read.
+struct Listed {
+    id: String,
+    size: u64,
+    entry: Entry,
+}
+
+/// A command of git that starts no other program and contacts nobody: the checkout may be a stranger's, and its configuration names
+/// programs for objects that are elsewhere (`core.sshCommand` of a promisor remote).
+fn git_line(words: &[&'static str]) -> CommandLine {
+    CommandLine::new("git")
+        .words(words)
+        .env("GIT_NO_LAZY_FETCH", "1")
+        // Of older versions, which do not know the one above: no way of transport is allowed.
+        .env("GIT_ALLOW_PROTOCOL", "none")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+}
+
+fn cat_file(words: &[&'static str]) -> CommandLine {
+    git_line(&["cat-file"]).words(words)
 }
 
 /// The next content of `git cat-file --batch`, and what comes after it: `ID blob SIZE`, the bytes, and a line break.
@@ -156,51 +203,61 @@ fn next_content(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 struct GitFailure {
     /// Whether git itself reports it.
     is_of_git: bool,
+    /// Whether it was ended because it printed too much.
+    is_too_much: bool,
     message: String,
 }
 
 impl GitFailure {
+    fn ours(message: impl Into<String>) -> Self {
+        Self { is_of_git: false, is_too_much: false, message: message.into() }
+    }
+
     fn at(self, revision: &Revision) -> Failure {
-        let is_outside = self.message.contains("not a git repository");
-        let help = match self.is_of_git {
-            true if is_outside => "run the command in a git repository, or name a directory".to_owned(),
-            true => {
-                let (name, path) = (argument(&revision.revision), argument(&revision.path));
-                format!("check the revision and the path: `git ls-tree {name} {path}`")
+        let failure = Failure::incomplete(format!("cannot read `{revision}`: {}", self.message));
+        if self.is_of_git {
+            // A partial clone has the rest of its objects elsewhere.
+            if ["lazy fetch", "promisor", "transport '"].iter().any(|sign| self.message.contains(sign)) {
+                return failure.help("fetch the missing objects first, such as with `git fetch --refetch`");
             }
-            false => "install git, or name a directory".to_owned(),
-        };
-        Failure::incomplete(format!("cannot read `{revision}`: {}", self.message)).help(help)
+            if self.message.contains("not a git repository") {
+                return failure.help("run the command in a git repository, or name a directory");
+            }
+            let (name, path) = (argument(&revision.revision), argument(&revision.path));
+            return failure.help(format!("check the revision and the path: `git ls-tree {name} {path}`"));
+        }
+        if self.message.starts_with("cannot run git") {
+            return failure.help("install git, or name a directory");
+        }
+        failure
     }
 }
 
 /// The output of a git command.
-fn git(arguments: &[&str], input: Option<String>) -> Result<Vec<u8>, GitFailure> {
-    let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
-    let run = || -> io::Result<Output> {
-        let mut child = Command::new("git")
-            .args(arguments)
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        // Both pipes would fill up if the answer were read only after everything is asked.
-        let asked = child.stdin.take().zip(input);
-        let writer =
-            asked.map(|(mut stdin, input)| std::thread::spawn(move || stdin.write_all(input.as_bytes())));
-        let output = child.wait_with_output()?;
-        // Where it could not be written, git says why.
-        drop(writer.map(std::thread::JoinHandle::join));
-        Ok(output)
+fn git(line: CommandLine, input: Option<String>, most: u64) -> Result<Vec<u8>, GitFailure> {
+    let mut command = line.command().map_err(|error| GitFailure::ours(error.to_string()))?;
+    let command = command.stderr(Stdio::piped());
+    let limits = limits::Limits::begin(PATIENCE);
+    let ended = match input {
+        Some(input) => program::run_with_input(command, input, limits, most),
+        None => program::run(command, limits, most),
     };
-    match run() {
-        Ok(output) if output.status.success() => Ok(output.stdout),
-        Ok(output) => {
+    match ended {
+        Ok(Ended::Itself(output)) if output.status.success() => Ok(output.stdout),
+        Ok(Ended::Itself(output)) => {
             let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             let message = message.strip_prefix("fatal: ").unwrap_or(&message).to_owned();
-            Err(GitFailure { is_of_git: true, message })
+            Err(GitFailure { is_of_git: true, ..GitFailure::ours(message) })
         }
-        Err(error) => Err(GitFailure { is_of_git: false, message: format!("cannot run git: {error}") }),
+        Ok(Ended::TooMuch) => {
+            let message = format!("git printed more than {most} bytes");
+            Err(GitFailure { is_too_much: true, ..GitFailure::ours(message) })
+        }
+        Ok(Ended::TimedOut) => {
+            Err(GitFailure::ours(format!("git did not answer within {} s", PATIENCE.as_secs())))
+        }
+        Ok(Ended::Interrupted) => Err(GitFailure::ours("interrupted")),
+        Err(error) => Err(GitFailure::ours(format!("cannot run git: {error}"))),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Programs of others: run to their end, or ended with all that they started when they take too long or print too much.
 
-use std::io::{self, Read};
+mod line;
+
+use std::io::{self, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -11,6 +13,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::interrupt;
 use crate::limits::{Limits, Over};
+
+pub(crate) use line::CommandLine;
 
 /// How often a program is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(5);
@@ -46,7 +50,20 @@ pub(crate) struct Output {
 /// # Errors
 /// When it cannot be run, or what it prints cannot be read.
 pub(crate) fn run(command: &mut Command, limits: Limits, most: u64) -> io::Result<Ended> {
-    run_in(command.stdin(Stdio::null()).process_group(0), limits, most, stop_group)
+    run_in(command.stdin(Stdio::null()).process_group(0), None, limits, most, stop_group)
+}
+
+/// As [`run`], with a text on standard input.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_with_input(
+    command: &mut Command,
+    input: String,
+    limits: Limits,
+    most: u64,
+) -> io::Result<Ended> {
+    run_in(command.stdin(Stdio::piped()).process_group(0), Some(input), limits, most, stop_group)
 }
 
 /// As [`run`], of a program that may ask the user something. It stays in our process group: from another one it could not read from
@@ -55,16 +72,27 @@ pub(crate) fn run(command: &mut Command, limits: Limits, most: u64) -> io::Resul
 /// # Errors
 /// As [`run`].
 pub(crate) fn run_interactive(command: &mut Command, limits: Limits, most: u64) -> io::Result<Ended> {
-    run_in(command.stdin(Stdio::inherit()), limits, most, |child| drop(child.kill()))
+    run_in(command.stdin(Stdio::inherit()), None, limits, most, |child| drop(child.kill()))
 }
 
-fn run_in(command: &mut Command, limits: Limits, most: u64, end: impl Fn(&mut Child)) -> io::Result<Ended> {
+fn run_in(
+    command: &mut Command,
+    input: Option<String>,
+    limits: Limits,
+    most: u64,
+    end: impl Fn(&mut Child),
+) -> io::Result<Ended> {
     let _work = interrupt::work();
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let stop = |child: &mut Child, ended| {
         end(child);
         child.wait().map(|_| ended)
     };
+    if let Some((mut pipe, input)) = child.stdin.take().zip(input) {
+        // Not waited for: both pipes would fill up if the answer were read only after everything is asked. Where it cannot be
+        // written, the program says why.
+        thread::spawn(move || pipe.write_all(input.as_bytes()));
+    }
     let printed = child.stdout.take().map(|pipe| read(pipe, most + 1, false));
     let said = child.stderr.take().map(|pipe| read(pipe, MAX_SAID, true));
     let stdout = match printed {

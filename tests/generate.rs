@@ -889,3 +889,60 @@ fn what_a_flag_gives_is_said_of_the_flag() {
         assert!(all.contains(said) && !all.contains("olmkit.yaml:"), "{all}");
     }
 }
+
+/// A package file may come with a stranger's checkout: none of its values becomes an option of a program.
+#[test]
+fn no_value_of_a_package_file_is_an_option_of_a_program() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = dir.path();
+    for program in ["helm", "kubectl", "kustomize"] {
+        stand_in(at, program);
+    }
+    write(at, "chart/Chart.yaml", "name: echo\nversion: 1.0.0\n");
+    for (text, expected) in [
+        ("kustomize: ['--output=written']\n", "cannot build the kustomization `--output=written`"),
+        (
+            "helm: [chart]\nhelmRelease: --post-renderer=./program\n",
+            "`--post-renderer=./program` would be an option of helm; it must not start with `-`",
+        ),
+        ("helm: [chart]\nhelmNamespace: --debug\n", "`--debug` would be an option of helm"),
+        ("helm: [chart]\nhelmKubeVersion: '-x'\n", "`-x` would be an option of helm"),
+        ("helm: [chart]\nhelmSet: ['-f']\n", "`-f` would be an option of helm"),
+    ] {
+        write(at, "olmkit.yaml", format!("package: echo\n{text}"));
+        let mut command = generate(at, &[]);
+        let output = command.env("PATH", at.join("bin")).output().expect("olmkit starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(expected), "{text}: {said}");
+        assert!(!at.join("written").exists() && !at.join("helm.args").exists(), "{text}");
+    }
+    // Paths are still paths.
+    write(at, "olmkit.yaml", "package: echo\nhelm: ['--debug']\n");
+    fs::rename(at.join("chart"), at.join("--debug")).expect("a directory");
+    let mut command = generate(at, &[]);
+    command.env("PATH", at.join("bin"));
+    succeed(command);
+    let called = fs::read_to_string(at.join("helm.args")).expect("it was called");
+    assert_eq!(called, "# template echo ./--debug --include-crds\n");
+}
+
+#[test]
+fn remote_bases_are_named_before_they_are_fetched_and_refused_offline() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = dir.path();
+    stand_in(at, "kustomize");
+    write(at, "config/kustomization.yaml", "resources: ['https://example.com/org/repo?ref=v1']\n");
+    let run = |flags: &[&str], code| {
+        let mut command = generate(at, &[&["--kustomize", "config"], flags].concat());
+        command.env("PATH", at.join("bin"));
+        ends(command, code)
+    };
+    let refused = run(&["--offline"], 1);
+    assert!(refused.contains("`https://example.com/org/repo?ref=v1` would be fetched"), "{refused}");
+    assert!(refused.contains("named by `config/kustomization.yaml`"), "{refused}");
+    assert!(!at.join("kustomize.args").exists(), "kustomize was called");
+    let fetched = run(&[], 0);
+    assert!(fetched.contains("fetching `https://example.com/org/repo?ref=v1`"), "{fetched}");
+    write(at, "config/kustomization.yaml", "resources: [all.yaml]\nimages: [{name: github.com/a/b}]\n");
+    run(&["--offline"], 0);
+}

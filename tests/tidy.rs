@@ -17,13 +17,14 @@ fn main() {
     let everything = metadata(&["--all-features"]);
     let missing = everything.as_ref().err().cloned();
     let parts = [Part::new("crates", missing)];
-    let rules: [(&str, fn()); 9] = [
+    let rules: [(&str, fn()); 10] = [
         ("bans_and_sources", bans_and_sources),
         ("arrows_between_crates_never_turn_back", arrows_between_crates_never_turn_back),
         ("the_libraries_build_without_flags", the_libraries_build_without_flags),
         ("the_changelog_knows_this_version", the_changelog_knows_this_version),
         ("every_target_of_the_makefile_is_explained", every_target_of_the_makefile_is_explained),
         ("nothing_prints_outside_the_report", nothing_prints_outside_the_report),
+        ("programs_are_started_by_one_builder", programs_are_started_by_one_builder),
         ("no_recipe_knows_where_cargo_puts_programs", no_recipe_knows_where_cargo_puts_programs),
         ("missing_crates_are_not_run_or_a_failure", missing_crates_are_not_run_or_a_failure),
         ("counts_fail_where_a_test_failed_or_none_ran", counts_fail_where_a_test_failed_or_none_ran),
@@ -196,27 +197,49 @@ fn every_target_of_the_makefile_is_explained() {
     }
 }
 
-fn nothing_prints_outside_the_report() {
-    // clippy's print lints see macros; this sees the streams themselves.
-    let mut open = vec![
-        root().join("src"),
-        root().join("bundle/src"),
-        root().join("catalog/src"),
-        root().join("catalog/serve/src"),
-    ];
+/// The files of the program and its libraries: the name of each, and its text.
+fn sources() -> Vec<(String, String)> {
+    let mut open: Vec<_> = ["src", "bundle/src", "catalog/src", "catalog/serve/src"]
+        .map(|directory| root().join(directory))
+        .into();
+    let mut sources = Vec::new();
     while let Some(path) = open.pop() {
         if path.is_dir() {
             open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         } else if path.extension().is_some_and(|e| e == "rs") {
             let name = path.strip_prefix(root()).unwrap().display().to_string();
-            let text = std::fs::read_to_string(&path).unwrap();
-            let prints = text.contains("io::stdout()") || text.contains("io::stderr()");
-            // The probe is a program of its own, whose answer is a line and an exit code. Files of reports are compared with the
-            // streams, which nothing is written to there.
-            let own = ["src/report", "src/progress", "src/files/report.rs", "catalog/serve/src/probe.rs"];
-            assert!(!prints || own.iter().any(|own| name.starts_with(own)), "{name} opens a standard stream");
+            sources.push((name, std::fs::read_to_string(&path).unwrap()));
         }
     }
+    sources
+}
+
+fn nothing_prints_outside_the_report() {
+    // clippy's print lints see macros; this sees the streams themselves.
+    for (name, text) in sources() {
+        let prints = text.contains("io::stdout()") || text.contains("io::stderr()");
+        // The probe is a program of its own, whose answer is a line and an exit code. Files of reports are compared with the
+        // streams, which nothing is written to there.
+        let own = ["src/report", "src/progress", "src/files/report.rs", "catalog/serve/src/probe.rs"];
+        assert!(!prints || own.iter().any(|own| name.starts_with(own)), "{name} opens a standard stream");
+    }
+}
+
+/// `CommandLine` keeps values from becoming options. No other code makes a command or adds arguments to one.
+fn programs_are_started_by_one_builder() {
+    // The server's compiler is a program that its operator names, with our own options and absolute paths.
+    let own = ["src/program.rs", "src/program/line.rs", "catalog/serve/src/reload.rs"];
+    let mut started = 0;
+    for (name, text) in sources() {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let is_test = name.ends_with("tests.rs") || name.contains("/tests/");
+        started += code.matches("CommandLine::new(").count();
+        let makes = ["process::Command::new(", " Command::new(", "(Command::new(", ".arg("];
+        let made = makes.iter().find(|word| code.contains(**word));
+        let is_own = own.contains(&name.as_str()) || is_test;
+        assert!(made.is_none() || is_own, "{name} has `{}`: use program::CommandLine", made.unwrap());
+    }
+    assert!(started >= 6, "only {started} uses of the builder");
 }
 
 /// CARGO_TARGET_DIR and cargo's configuration move what is built, so `tests/built` asks cargo where it is.

@@ -2,6 +2,7 @@
 
 mod base;
 mod manifests;
+mod remote;
 mod time;
 pub(super) mod workspace;
 
@@ -62,6 +63,8 @@ pub struct Request {
     pub descriptors: Descriptors,
     /// How long kustomize and helm may take together.
     pub program_limit: Duration,
+    /// Whether kustomize and helm must fetch nothing.
+    pub offline: bool,
     /// Whether tags are to become digests.
     pub pin_digests: bool,
     /// Whether to write the bundle into a directory that plainly holds something else, and over files of others.
@@ -272,6 +275,7 @@ pub fn run(request: Request, access: &Access) -> Result<Outcome, Failure> {
         return Err(Failure::usage("no manifests were given")
             .help("name files or directories, send them to standard input, or list them under `manifests` in the package file"));
     }
+    remote::check(&inputs, request.offline)?;
     let manifest_texts = inputs.read(package.name.as_str(), &output, request.program_limit)?;
     let mut samples: Vec<_> = package.settings.samples.iter().map(|path| beside.join(path)).collect();
     samples.extend(request.samples);

@@ -213,6 +213,9 @@ pub struct Generate {
     /// Pin images to the digests that their registries report
     #[arg(long)]
     pin_digests: bool,
+    /// Fail instead of fetching remote bases, charts and values files that the package file or a kustomization names
+    #[arg(long, conflicts_with = "pin_digests")]
+    offline: bool,
     /// Generate what this tool would generate, without corrections
     #[arg(long, value_name = "TOOL")]
     compat: Option<CompatFlag>,
@@ -344,6 +347,7 @@ impl Generate {
             compat,
             program_limit: flags.registry.timeout.unwrap_or(generate::PROGRAM_LIMIT),
             descriptors: flags.descriptors.into(),
+            offline: flags.offline,
             pin_digests: flags.pin_digests,
             force: flags.force,
             task,

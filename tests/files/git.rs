@@ -105,3 +105,31 @@ fn a_diff_beside_the_directory_starts_where_both_are_when_there_is_no_repository
     assert!(String::from_utf8_lossy(&dry_run.stdout).starts_with("--- a/c/catalog.yaml"));
     assert!(said(&dry_run).contains(&format!("apply the diff in `{}`", at.display())), "{}", said(&dry_run));
 }
+
+/// A partial clone names a program for what it lacks; a stranger's checkout may name any.
+#[test]
+fn objects_that_are_elsewhere_are_not_fetched_by_a_program_of_the_checkout() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    catalog_in_git(at);
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).current_dir(at).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let id = git(&["rev-parse", "HEAD:catalog.yaml"]);
+    let object = at.join(".git/objects").join(&id[..2]).join(id[2..].trim());
+    fs::remove_file(object).unwrap();
+    for (key, value) in [
+        ("core.repositoryformatversion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.url", "ssh://elsewhere.example/x"),
+        ("remote.origin.promisor", "true"),
+        ("core.sshCommand", "touch started; false"),
+    ] {
+        git(&["config", key, value]);
+    }
+    let error = said(&run(at, &["catalog", "diff", "git:HEAD:catalog.yaml", "catalog"], 3));
+    assert!(!at.join("started").exists(), "{error}");
+    assert!(error.contains("cannot read `git:HEAD:catalog.yaml`"), "{error}");
+}

@@ -293,7 +293,11 @@ impl Source {
             .and_then(|()| tempfile::tempfile_in(parent))
             .map_err(|source| compiled::BuildError::Write { path: index.to_owned(), source })?;
         let fail = |message: String| ServeError::Builder { catalog: catalog.to_owned(), message };
-        let output = Command::new(program).args(words).arg(catalog).arg("--to").arg(index).output();
+        // No path is read as an option.
+        let is_option = |path: &Path| path.as_os_str().as_encoded_bytes().starts_with(b"-");
+        let path = |path: &Path| if is_option(path) { Path::new(".").join(path) } else { path.to_owned() };
+        let (catalog, index) = (path(catalog), path(index));
+        let output = Command::new(program).args(words).arg(&catalog).arg("--to").arg(index).output();
         let output = output.map_err(|error| fail(error.to_string()))?;
         if output.status.success() {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use olmkit_bundle::finding::Place;
@@ -15,9 +15,9 @@ use super::Output;
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::limits::Limits;
-use crate::program::{self, Ended};
+use crate::program::{self, CommandLine, Ended};
 use crate::progress;
-use crate::shell::{argument, quoted};
+use crate::shell::argument;
 
 /// How long kustomize and helm may take together, where nothing else is said.
 pub const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
@@ -75,24 +75,25 @@ impl Helm {
 
     /// What `helm template` prints. `package` is the release's name where none is given.
     fn render(&self, chart: &Path, package: &str, limits: Limits) -> Result<String, Failure> {
-        let mut command = Command::new("helm");
-        command
-            .args(["template", self.release.as_deref().unwrap_or(package)])
-            .arg(chart)
-            .arg("--include-crds");
+        let release = self.release.as_deref().unwrap_or(package);
+        let mut line = CommandLine::new("helm")
+            .words(&["template"])
+            .value(release)
+            .path(chart)
+            .words(&["--include-crds"]);
         for values in &self.values {
-            command.arg("--values").arg(values);
+            line = line.words(&["--values"]).path(values);
         }
         for set in &self.set {
-            command.args(["--set", set]);
+            line = line.option("--set", set);
         }
         for (flag, value) in [("--namespace", &self.namespace), ("--kube-version", &self.kube_version)] {
             if let Some(value) = value {
-                command.args([flag, value]);
+                line = line.option(flag, value);
             }
         }
         let what = format!("cannot read the chart `{}`", chart.display());
-        let rendered = output(&mut command, &what, limits).map_err(|failure| {
+        let rendered = output(line, &what, limits).map_err(|failure| {
             if let Some(failure) = self.values.iter().find_map(|path| not_yaml(path)) {
                 return failure;
             }
@@ -242,7 +243,7 @@ fn kustomize(directory: &Path, limits: Limits) -> Result<String, Failure> {
             false => failure,
         };
         if let Some(text) =
-            output(Command::new(program).arg(verb).arg(directory), &what, limits).map_err(help)?
+            output(CommandLine::new(program).words(&[verb]).path(directory), &what, limits).map_err(help)?
         {
             return Ok(text);
         }
@@ -252,7 +253,10 @@ fn kustomize(directory: &Path, limits: Limits) -> Result<String, Failure> {
 }
 
 /// What a program prints; none when it is not installed.
-fn output(command: &mut Command, what: &str, limits: Limits) -> Result<Option<String>, Failure> {
+fn output(line: CommandLine, what: &str, limits: Limits) -> Result<Option<String>, Failure> {
+    let refused = |error| Failure::failed(format!("{what}: {error}"));
+    let shown = line.to_string();
+    let mut command = line.command().map_err(refused)?;
     let program = command.get_program().to_string_lossy().into_owned();
     let spinner = progress::busy(&format!("running {program}"));
     let ended = program::run(command.stderr(Stdio::piped()), limits, MAX_BYTES);
@@ -261,12 +265,12 @@ fn output(command: &mut Command, what: &str, limits: Limits) -> Result<Option<St
         Ok(Ended::Itself(output)) => output,
         Ok(Ended::TimedOut) => {
             let limit = limits.limit().unwrap_or_default();
-            let error = format!("{what}: `{}` did not end within {} s", line(command), limit.as_secs());
+            let error = format!("{what}: `{}` did not end within {} s", shown, limit.as_secs());
             let failure = Failure::incomplete(error).help("give it more time with `--timeout`");
             return Err(Failure { exit: Exit::TimedOut, ..failure });
         }
         Ok(Ended::TooMuch) => {
-            let error = format!("{what}: `{}` printed more than {} MiB", line(command), MAX_BYTES >> 20);
+            let error = format!("{what}: `{}` printed more than {} MiB", shown, MAX_BYTES >> 20);
             return Err(Failure::incomplete(error));
         }
         Ok(Ended::Interrupted) => return Err(Failure::interrupted()),
@@ -279,12 +283,6 @@ fn output(command: &mut Command, what: &str, limits: Limits) -> Result<Option<St
     }
     let text = String::from_utf8(output.stdout);
     text.map(Some).map_err(|_| Failure::incomplete(format!("{what}: its output is not UTF-8 text")))
-}
-
-/// A command as one types it.
-fn line(command: &Command) -> String {
-    let words = [command.get_program()].into_iter().chain(command.get_args());
-    words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
 /// Where a file with values is not YAML: helm says so without the place.

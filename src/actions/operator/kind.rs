@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ use crate::interrupt;
 use crate::lifecycle::engine::{Options, Progress};
 use crate::lifecycle::kubernetes::Choice;
 use crate::limits::{Limits, Over};
-use crate::program::{self, Ended, Output};
+use crate::program::{self, CommandLine, Ended, Output};
 use crate::sentence::Help;
 
 use super::stock::{Stock, Stocked};
@@ -72,21 +72,20 @@ struct TemporaryResource<'p> {
     /// How it is reached when it stays.
     reach: String,
     /// The command that removes it.
-    remove: Vec<String>,
+    remove: CommandLine,
     keep: bool,
     progress: &'p dyn Progress,
 }
 
 impl Drop for TemporaryResource<'_> {
     fn drop(&mut self) {
-        let Self { what, reach, .. } = self;
-        let remove = self.remove.join(" ");
+        let Self { what, reach, remove, .. } = self;
         if self.keep {
             let text = format!("{what} stays: {reach}, `{remove}` removes it");
             return self.progress.said(Duration::ZERO, &text);
         }
         self.progress.said(Duration::ZERO, &format!("deleting {what}"));
-        if let Err(why) = delete(&self.remove) {
+        if let Err(why) = delete(remove.clone()) {
             let text = format!("{what} could not be deleted ({why}); run `{remove}`");
             self.progress.said(Duration::ZERO, &text);
         }
@@ -118,7 +117,7 @@ pub(super) fn on_cluster<T>(
     olm::check(&kind.olm, limit)?;
     let begun = Instant::now();
     let left = || limit.saturating_sub(begun.elapsed());
-    let listed = kind_says(&["get", "clusters"], LISTING.min(limit))?;
+    let listed = kind_says(kind_line(&["get", "clusters"]), LISTING.min(limit))?;
     let there = String::from_utf8_lossy(&listed.stdout).into_owned();
     for old in there.lines().filter(|name| name.starts_with(PREFIX)) {
         let text = format!(
@@ -151,7 +150,7 @@ pub(super) fn on_cluster<T>(
     let cluster = TemporaryResource {
         what: format!("the kind cluster {name}"),
         reach: format!("`kind export kubeconfig --name {name}` reaches it"),
-        remove: ["kind", "delete", "cluster", "--name", &name].map(str::to_owned).to_vec(),
+        remove: kind_line(&["delete", "cluster"]).option("--name", &name),
         keep: kind.keep,
         progress,
     };
@@ -163,12 +162,12 @@ pub(super) fn on_cluster<T>(
         }
         given => given.as_ref(),
     };
-    let mut words = vec!["create".as_ref(), "cluster".as_ref(), "--name".as_ref(), name.as_ref()];
-    words.extend(["--wait".as_ref(), "5m".as_ref(), "--kubeconfig".as_ref(), kubeconfig.as_os_str()]);
+    let create = kind_line(&["create", "cluster"]).option("--name", &name).words(&["--wait", "5m"]);
+    let mut create = create.words(&["--kubeconfig"]).path(&kubeconfig);
     if let Some(config) = config {
-        words.extend(["--config".as_ref(), config.as_os_str()]);
+        create = create.words(&["--config"]).path(config);
     }
-    kind_says(&words, left())?;
+    kind_says(create, left())?;
     if let Some(registry) = &registry {
         connect(registry, &name, left())?;
     }
@@ -202,14 +201,17 @@ fn start_registry<'p>(
     let made = TemporaryResource {
         what: format!("the registry {container}"),
         reach: format!("`{} port {container}` shows its address", containers()),
-        remove: [&containers(), "rm", "--force", "--volumes", &container].map(str::to_owned).to_vec(),
+        remove: containers_line(&["rm", "--force", "--volumes"]).value(&container),
         keep: kind.keep,
         progress,
     };
     let publish = format!("127.0.0.1::{PORT}");
     let image = kind.registry_image.as_str();
-    containers_say(&["run", "--detach", "--name", &container, "--publish", &publish, image], left())?;
-    let said = containers_say(&["port", &container, &format!("{PORT}/tcp")], left())?;
+    let run =
+        containers_line(&["run", "--detach"]).option("--name", &container).option("--publish", &publish);
+    containers_say(run.value(image), left())?;
+    let port = containers_line(&["port"]).value(&container).value(format!("{PORT}/tcp"));
+    let said = containers_say(port, left())?;
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     let address = said.lines().map(str::trim).find(|line| line.starts_with("127.0.0.1:"));
     let Some(address) = address.map(str::to_owned) else {
@@ -250,31 +252,42 @@ fn connect(registry: &Registry, name: &str, limit: Duration) -> Result<(), Failu
     let end = Instant::now() + limit;
     let left = || end.saturating_duration_since(Instant::now());
     let Registry { container, .. } = registry;
-    containers_say(&["network", "connect", NETWORK, container], left())?;
-    let nodes = kind_says(&["get", "nodes", "--name", name], LISTING.min(left()))?;
+    containers_say(containers_line(&["network", "connect", NETWORK]).value(container), left())?;
+    let nodes = kind_says(kind_line(&["get", "nodes"]).option("--name", name), LISTING.min(left()))?;
     let script = format!(
         "mkdir -p /etc/containerd/certs.d/_default && echo '[host.\"http://{container}:{PORT}\"]' >/etc/containerd/certs.d/_default/hosts.toml"
     );
     for node in String::from_utf8_lossy(&nodes.stdout).split_whitespace() {
-        containers_say(&["exec", node, "sh", "-c", &script], left())?;
+        let exec = containers_line(&["exec"]).value(node).words(&["sh", "-c"]).value(&script);
+        containers_say(exec, left())?;
     }
     Ok(())
 }
 
+/// A command of kind.
+fn kind_line(words: &[&'static str]) -> CommandLine {
+    CommandLine::new("kind").words(words)
+}
+
+/// A command of docker, or of what kind uses in its place.
+fn containers_line(words: &[&'static str]) -> CommandLine {
+    CommandLine::new(containers()).words(words)
+}
+
 /// Runs docker, or what kind uses in its place, to its end.
-fn containers_say(words: &[&str], limit: Duration) -> Result<Output, Failure> {
+fn containers_say(line: CommandLine, limit: Duration) -> Result<Output, Failure> {
     let program = containers();
     let help = format!(
         "the registry of the test runs in a container: `{program} info` shows whether {program} runs, and --registry-image names another image"
     );
-    says(&program, words, limit).map_err(|failure| helped(failure, help))
+    says(&program, line, limit).map_err(|failure| helped(failure, help))
 }
 
 /// Runs kind to its end.
-fn kind_says<S: AsRef<std::ffi::OsStr>>(words: &[S], limit: Duration) -> Result<Output, Failure> {
+fn kind_says(line: CommandLine, limit: Duration) -> Result<Output, Failure> {
     let help =
         "kind needs Docker, Podman or nerdctl, and room on the disk; `docker info` shows whether Docker runs";
-    says("kind", words, limit).map_err(|failure| helped(failure, help))
+    says("kind", line, limit).map_err(|failure| helped(failure, help))
 }
 
 /// A failure with a way out, where it has none.
@@ -283,12 +296,11 @@ fn helped(failure: Failure, help: impl Into<Help>) -> Failure {
 }
 
 /// Runs a program to its end.
-fn says<S: AsRef<std::ffi::OsStr>>(program: &str, words: &[S], limit: Duration) -> Result<Output, Failure> {
-    let shown: Vec<_> = words.iter().map(|word| word.as_ref().to_string_lossy()).collect();
-    let shown = format!("{program} {}", shown.join(" "));
-    let mut command = Command::new(program);
-    command.args(words).stderr(Stdio::piped());
-    let ended = program::run(&mut command, Limits::begin(limit), MAX_NAMES).map_err(|error| {
+fn says(program: &str, line: CommandLine, limit: Duration) -> Result<Output, Failure> {
+    let shown = line.to_string();
+    let mut command = line.command().map_err(Failure::usage)?;
+    let command = command.stderr(Stdio::piped());
+    let ended = program::run(command, Limits::begin(limit), MAX_NAMES).map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
             Failure::incomplete(format!("{program} is not installed")).help(
                 "install kind (https://kind.sigs.k8s.io) and Docker; or name a cluster with --context, or test in memory with --simulate",
@@ -315,11 +327,9 @@ fn says<S: AsRef<std::ffi::OsStr>>(program: &str, words: &[S], limit: Duration) 
 }
 
 /// Deletes what was made, also after a signal: in a process group that the terminal's Ctrl-C does not reach.
-fn delete(words: &[String]) -> Result<(), String> {
-    let Some((program, words)) = words.split_first() else { return Ok(()) };
-    let mut command = Command::new(program);
-    command.args(words).process_group(0);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+fn delete(line: CommandLine) -> Result<(), String> {
+    let mut command = line.command().map_err(|error| error.to_string())?;
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let end = Instant::now() + DELETING;
     loop {

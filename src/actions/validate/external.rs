@@ -3,7 +3,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use olmkit_bundle::finding::{Code, Finding, Level, Place};
@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::input::Input;
 use crate::limits::Limits;
-use crate::program::{self, Ended};
+use crate::program::{self, CommandLine, Ended};
 use crate::shell::argument;
 
 /// What a check of the user's own has to say.
@@ -123,7 +123,8 @@ pub(super) fn run(
     };
     let program_error = |source| CheckError::Run { program: program.to_owned(), source };
     let name = || bundle.to_string();
-    let ended = program::run(Command::new(program).arg(directory), Limits::begin(limit), MAX_RESULT);
+    let mut command = CommandLine::new(program).path(directory).command().map_err(Failure::failed)?;
+    let ended = program::run(&mut command, Limits::begin(limit), MAX_RESULT);
     let failed = |error: io::Error| {
         // As in a shell, a name without a slash is looked for in PATH alone.
         let is_here = error.kind() == io::ErrorKind::NotFound && program.is_file();

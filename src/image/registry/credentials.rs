@@ -20,6 +20,8 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde::Deserialize;
 use tokio::io::AsyncWriteExt as _;
 
+use crate::program::CommandLine;
+
 /// Docker Hub's name in references, and the key under which docker keeps its credentials.
 const DOCKER_HUB: &str = "docker.io";
 const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
@@ -323,8 +325,9 @@ async fn ask(name: &str, host: &str) -> Result<Option<Credentials>, CredentialsE
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
         return Err(failed("is not the name of a program"));
     }
-    let mut helper = tokio::process::Command::new(format!("docker-credential-{name}"))
-        .arg("get")
+    let line = CommandLine::new(format!("docker-credential-{name}")).words(&["get"]);
+    let command = line.command().map_err(|error| failed(&error.to_string()))?;
+    let mut helper = tokio::process::Command::from(command)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

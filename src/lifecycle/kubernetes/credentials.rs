@@ -6,7 +6,7 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -24,7 +24,7 @@ use tower_service::Service;
 use crate::files;
 use crate::limits::{Limits, Over};
 use crate::moment;
-use crate::program::{self, Ended};
+use crate::program::{self, CommandLine, Ended};
 
 /// The longest answer of a plugin, in bytes.
 const MAX_ANSWER: u64 = 1 << 20;
@@ -227,8 +227,9 @@ impl Plugin {
         if mode == Some(&ExecInteractiveMode::Always) && !is_interactive {
             return Err(self.failed("needs to prompt the user, but standard input is not a terminal"));
         }
-        let mut command = Command::new(program);
-        command.args(config.args.iter().flatten());
+        let words = config.args.as_deref().unwrap_or_default();
+        let line = CommandLine::new(program).words_of_kubeconfig(words);
+        let mut command = line.command().map_err(|error| self.failed(error.to_string()))?;
         let pairs = config.env.iter().flatten();
         command.envs(pairs.filter_map(|pair| Some((pair.get("name")?, pair.get("value")?))));
         let mut spec = json!({"interactive": is_interactive});
