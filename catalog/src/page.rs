@@ -169,6 +169,9 @@ struct PackagePage<'p, 'c, 'a> {
 /// The first words of a description in Markdown: those of its first paragraph of text.
 fn summary(description: &str) -> String {
     const MOST: usize = 160;
+    /// Links and tags among the first words may be longer than what remains of them; beyond this nobody writes any.
+    const READ: usize = 4 << 10;
+    let description = &description[..description.floor_char_boundary(64 << 10)];
     // A link alone is a badge, or a table of contents.
     let is_link = |line: &str| line.starts_with('[') && line.ends_with([')', ']']) && !line.contains(") ");
     let is_text = |line: &&str| {
@@ -178,7 +181,8 @@ fn summary(description: &str) -> String {
             && !is_link(line)
     };
     let lines = description.lines().map(str::trim).skip_while(|line| !is_text(line)).take_while(is_text);
-    let text = without_markup(&without_tags(&lines.collect::<Vec<_>>().join(" ")));
+    let text = lines.collect::<Vec<_>>().join(" ");
+    let text = without_markup(&without_tags(&text[..text.floor_char_boundary(READ)]));
     match text.char_indices().nth(MOST) {
         None => text,
         Some((end, _)) => {

@@ -8,7 +8,7 @@ mod claim;
 mod next;
 pub(crate) mod released;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -153,21 +153,21 @@ pub fn paths(catalog: &Catalog<'_>, query: &Query<'_>) -> Result<UpgradePaths, P
         }
         let package = index.packages.get(name).unwrap_or(&none);
         let older = older.as_ref().and_then(|older| older.packages.get(name)).unwrap_or(&none);
-        let channels = package.channels.iter().chain(&older.channels);
-        let channels: BTreeSet<&str> = channels.map(|channel| &*channel.blob.name).collect();
-        for channel in channels {
+        let (channels, released) = (by_name(package), by_name(older));
+        let names: BTreeSet<&str> = channels.keys().chain(released.keys()).copied().collect();
+        for channel in names {
             if query.channel.is_some_and(|wanted| wanted != channel) {
                 continue;
             }
             channel_found = true;
-            let mut found = match package.channels.iter().find(|found| *found.blob.name == *channel) {
-                Some(found) => ChannelPaths::of(name, package, found.blob, query)?,
+            let mut found = match channels.get(channel).and_then(|found| found.first()) {
+                Some(found) => ChannelPaths::of(name, package, found, query)?,
                 None => {
                     let (package, channel) = (name.to_owned(), channel.to_owned());
                     ChannelPaths { package, channel, ways: None, from: Vec::new() }
                 }
             };
-            found.add_released(older, query);
+            found.add_released(older, released.get(channel).map_or(&[], Vec::as_slice), query);
             if !found.from.is_empty() {
                 ways.push(found);
             }
@@ -182,6 +182,15 @@ pub fn paths(catalog: &Catalog<'_>, query: &Query<'_>) -> Result<UpgradePaths, P
         }
         _ => Ok(UpgradePaths { ways }),
     }
+}
+
+/// The channels of a package by name. A sound catalog has one of each.
+fn by_name<'p>(package: &'p index::Package<'_, 'p>) -> HashMap<&'p str, Vec<&'p fbc::Channel<'p>>> {
+    let mut channels: HashMap<&str, Vec<_>> = HashMap::new();
+    for channel in &package.channels {
+        channels.entry(&*channel.blob.name).or_default().push(channel.blob);
+    }
+    channels
 }
 
 impl ChannelPaths {
@@ -214,14 +223,17 @@ impl ChannelPaths {
 
     /// Adds what an older state of the package had in the channel, and this one has not; of what its edges led from and no entry was,
     /// that which has no way any more.
-    fn add_released(&mut self, older: &index::Package<'_, '_>, query: &Query<'_>) {
-        let lost = self.lost_edges(older, query);
+    fn add_released(
+        &mut self,
+        older: &index::Package<'_, '_>,
+        channels: &[&fbc::Channel<'_>],
+        query: &Query<'_>,
+    ) {
+        let lost = self.lost_edges(older, channels, query);
         let ways = self.ways.as_ref();
-        let mut released: Vec<&str> = older
-            .channels
+        let mut released: Vec<&str> = channels
             .iter()
-            .filter(|channel| *channel.blob.name == *self.channel)
-            .flat_map(|channel| &channel.blob.entries)
+            .flat_map(|channel| &channel.entries)
             .map(|entry| &*entry.name)
             .filter(|name| query.from.is_none_or(|from| from == *name))
             .filter(|name| ways.is_none_or(|ways| !ways.names.contains_key(*name)))
@@ -239,11 +251,14 @@ impl ChannelPaths {
     }
 
     /// What the edges of the older channel led from to its head, was no entry, and has no way now.
-    fn lost_edges(&self, older: &index::Package<'_, '_>, query: &Query<'_>) -> Vec<Start> {
-        let Some(channel) = older.channels.iter().find(|channel| *channel.blob.name == *self.channel) else {
-            return Vec::new();
-        };
-        let entries = &channel.blob.entries;
+    fn lost_edges(
+        &self,
+        older: &index::Package<'_, '_>,
+        channels: &[&fbc::Channel<'_>],
+        query: &Query<'_>,
+    ) -> Vec<Start> {
+        let Some(channel) = channels.first() else { return Vec::new() };
+        let entries = &channel.entries;
         let about = |name: &str| About { version: older.version(name).cloned(), deprecated: false };
         let Ok(before) = NextHops::of(entries, about, query.rules) else { return Vec::new() };
         let reaches = before.reaches();

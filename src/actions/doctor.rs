@@ -13,6 +13,7 @@ mod stream;
 
 use crate::exit::Failure;
 use crate::files::{self, FileError};
+use crate::image::{MAX_RECORD, Records, is_record};
 use crate::lifecycle::doctor::{self, Diagnosis, NotSeen, Observation, Scope, diagnose};
 use crate::limits::{Limits, Over};
 use crate::sentence::Sentence;
@@ -591,11 +592,13 @@ impl Gathered {
     /// Reads the files of a tar in memory; links, devices and paths that lead elsewhere are of no concern.
     fn tar(&mut self, name: &str, reader: impl io::Read) {
         let mut tar = tar::Archive::new(reader);
+        // Raw: the library would read records of any size into memory.
         let entries = match tar.entries() {
-            Ok(entries) => entries,
+            Ok(entries) => entries.raw(true),
             Err(error) => return self.problem(name, format!("it is not an archive: {error}")),
         };
         let mut recordings = 0;
+        let mut records = Records::default();
         for entry in entries {
             let mut entry = match entry {
                 Ok(entry) => entry,
@@ -607,7 +610,20 @@ impl Gathered {
             if self.files > MAX_FILES {
                 return self.lost(name, format!("it has more than {MAX_FILES} files"), &BTreeSet::new());
             }
-            let inner = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let kind = entry.header().entry_type();
+            if is_record(kind) {
+                if let Err(error) = read_record(&mut records, kind, &mut entry) {
+                    return self.lost(name, damaged(&error), &BTreeSet::new());
+                }
+                continue;
+            }
+            let records = std::mem::take(&mut records);
+            if records.size.is_some_and(|size| size != entry.size()) {
+                let error = io::Error::other("a pax record contradicts an entry's size");
+                return self.lost(name, damaged(&error), &BTreeSet::new());
+            }
+            let path = records.path.unwrap_or_else(|| entry.path_bytes().into_owned());
+            let inner = String::from_utf8_lossy(&path).into_owned();
             recordings += usize::from(inner.ends_with(".jsonl"));
             if !entry.header().entry_type().is_file() || !holds_objects(&inner) {
                 continue;
@@ -634,4 +650,20 @@ impl Gathered {
             );
         }
     }
+}
+
+/// Reads what an archive says of its next file, which is little.
+fn read_record(
+    records: &mut Records,
+    kind: tar::EntryType,
+    entry: &mut tar::Entry<'_, impl io::Read>,
+) -> io::Result<()> {
+    if entry.size() > MAX_RECORD {
+        let why =
+            format!("the record before a file has {} bytes; at most {MAX_RECORD} are read", entry.size());
+        return Err(io::Error::other(why));
+    }
+    let mut bytes = Vec::new();
+    entry.read_to_end(&mut bytes)?;
+    records.take(kind, &bytes)
 }

@@ -568,24 +568,26 @@ impl Files {
     fn assemble(&self, listed: &DockerImage) -> Result<Root, ArchiveError> {
         let configuration =
             Blob::from_bytes(MediaType::ImageConfig, self.document(&listed.config, MAX_CONFIGURATION)?);
+        let expected = diff_ids(&configuration);
+        if let Some(expected) = expected.filter(|expected| *expected != listed.layers.len()) {
+            let found = listed.layers.len();
+            return Err(self.unusable(&format!("it lists {found} layers, and its configuration {expected}")));
+        }
         let mut layers = Vec::new();
+        // An image may have a layer more than once; it is read once.
+        let mut known = HashMap::new();
         for name in &listed.layers {
             let missing = || self.unusable(&format!("it has no layer `{}`", name.escape_debug()));
-            let (start, size) = self.place(name).ok_or_else(missing)?;
-            let failed = |source| ArchiveError::Io { action: "read", path: self.path.clone(), source };
-            let mut content = Hashing::new(self.reader((start, size)));
-            let mut magic = [0; 4];
-            let read = content.read(&mut magic).map_err(failed)?;
-            io::copy(&mut content, &mut io::sink()).map_err(failed)?;
-            let (_, digest, found) = content.finish();
-            if found != size {
-                return Err(self.unusable("it ends in the middle of a file"));
-            }
-            let media_type = match magic {
-                [0x1f, 0x8b, ..] if read >= 2 => MediaType::ImageLayerGzip,
-                [0x28, 0xb5, 0x2f, 0xfd] if read == 4 => MediaType::ImageLayerZstd,
-                _ => MediaType::ImageLayer,
+            let place = self.place(name).ok_or_else(missing)?;
+            let (media_type, digest) = match known.get(&place) {
+                Some(known) => Clone::clone(known),
+                None => {
+                    let layer = self.layer(place)?;
+                    known.insert(place, layer.clone());
+                    layer
+                }
             };
+            let (start, size) = place;
             layers.push(Blob::from_parts(
                 media_type,
                 digest,
@@ -595,6 +597,32 @@ impl Files {
         }
         Image::assemble(configuration, layers).map(Root::from).map_err(self.broken())
     }
+
+    /// What kind of layer is at a place, and its digest.
+    fn layer(&self, place: (u64, u64)) -> Result<(MediaType, Digest), ArchiveError> {
+        let failed = |source| ArchiveError::Io { action: "read", path: self.path.clone(), source };
+        let mut content = Hashing::new(self.reader(place));
+        let mut magic = [0; 4];
+        let read = content.read(&mut magic).map_err(failed)?;
+        io::copy(&mut content, &mut io::sink()).map_err(failed)?;
+        let (_, digest, found) = content.finish();
+        if found != place.1 {
+            return Err(self.unusable("it ends in the middle of a file"));
+        }
+        let media_type = match magic {
+            [0x1f, 0x8b, ..] if read >= 2 => MediaType::ImageLayerGzip,
+            [0x28, 0xb5, 0x2f, 0xfd] if read == 4 => MediaType::ImageLayerZstd,
+            _ => MediaType::ImageLayer,
+        };
+        Ok((media_type, digest))
+    }
+}
+
+/// How many layers a configuration has, if it says so.
+fn diff_ids(configuration: &Blob) -> Option<usize> {
+    let bytes = configuration.read(MAX_CONFIGURATION).ok()?;
+    let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+    value.pointer("/rootfs/diff_ids")?.as_array().map(Vec::len)
 }
 
 /// A gzipped archive as a plain one, in a file without a name.

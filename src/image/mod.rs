@@ -79,3 +79,4 @@ pub use registry::{
 pub use store::{LoadError, StoreError, Stored, StoredLayer};
 pub use tree::{FileTree, Node, PathError, TreeError, TreeFile, TreePath};
 pub use unpack::{Limits, Unpack, UnpackError};
+pub(crate) use unpack::{MAX_RECORD, Records, is_record};

@@ -18,7 +18,7 @@ use super::tree::{FileTree, Node, PathError, TreeError, TreeFile, TreePath, WHIT
 /// `.wh..wh..opq` in a directory: nothing of it is left from the layers below.
 const OPAQUE: &str = ".wh..wh..opq";
 /// The largest pax or GNU record before an entry, in bytes. Real ones hold a path and some attributes.
-const MAX_RECORD: u64 = 1 << 20;
+pub(crate) const MAX_RECORD: u64 = 1 << 20;
 
 /// What to unpack of an image, and how much at most.
 #[derive(Debug, Clone, Default)]
@@ -362,14 +362,20 @@ impl UnpackLayer<'_> {
 
 /// What the records before an entry say of it, as far as it matters here.
 #[derive(Default)]
-struct Records {
-    path: Option<Vec<u8>>,
-    size: Option<u64>,
+pub(crate) struct Records {
+    /// The path, where the header has no room for it.
+    pub(crate) path: Option<Vec<u8>>,
+    /// The size, where the header has no room for it.
+    pub(crate) size: Option<u64>,
     is_sparse: bool,
 }
 
 impl Records {
-    fn take(&mut self, kind: EntryType, bytes: &[u8]) -> io::Result<()> {
+    /// Reads one of the records, which is no longer than [`MAX_RECORD`].
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub(crate) fn take(&mut self, kind: EntryType, bytes: &[u8]) -> io::Result<()> {
         match kind {
             EntryType::GNULongName => {
                 self.path = Some(bytes.strip_suffix(b"\0").unwrap_or(bytes).to_vec());
@@ -414,7 +420,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 }
 
 /// Entries that describe the entry after them.
-fn is_record(kind: EntryType) -> bool {
+pub(crate) fn is_record(kind: EntryType) -> bool {
     matches!(
         kind,
         EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNULongName | EntryType::GNULongLink

@@ -7,6 +7,7 @@ mod browser;
 #[allow(dead_code, reason = "the tests of the server use the rest")]
 mod fixture;
 mod full_disk;
+mod hostile;
 mod installed;
 mod instructions;
 #[path = "../support/mod.rs"]
@@ -19,5 +20,6 @@ fn main() {
     trials.extend(installed::trials());
     trials.extend(browser::trials());
     trials.extend(instructions::trials());
+    trials.extend(hostile::trials());
     support::run(&Arguments::from_args(), trials).exit();
 }

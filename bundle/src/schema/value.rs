@@ -2,7 +2,7 @@
 //! `pkg/apiserver/validation`, `pkg/apiserver/schema/pruning`), with the place of everything that is wrong.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::number::{Number, as_float};
 use super::structural::Problem;
@@ -33,7 +33,8 @@ pub struct Checked {
 /// assert_eq!(found.unknown[0].0.message, "`replica` is not a field of the schema");
 /// ```
 pub fn check(value: &Node<'_>, schema: Schema<'_, '_>, is_resource: bool) -> Checked {
-    let mut walk = Walk { found: Checked::default(), path: String::new(), patterns: HashMap::new() };
+    let (path, patterns, enums) = (String::new(), HashMap::new(), HashMap::new());
+    let mut walk = Walk { found: Checked::default(), path, patterns, enums };
     walk.value(value, schema, is_resource);
     walk.prune(value, schema, is_resource);
     walk.found
@@ -43,9 +44,18 @@ struct Walk {
     found: Checked,
     path: String,
     patterns: HashMap<String, Option<Pattern>>,
+    /// The values of the lists of `enum` that were met, as JSON, by the place of the list in memory, which the schema keeps.
+    enums: HashMap<*const Node<'static>, HashSet<String>>,
 }
 
 impl Walk {
+    /// Whether an `enum` has the value. Every item of a list may be held against the same thousands of values.
+    fn is_allowed(&mut self, value: &Node<'_>, allowed: &[Node<'_>]) -> bool {
+        let texts = self.enums.entry(allowed.as_ptr().cast());
+        let texts = texts.or_insert_with(|| allowed.iter().map(|one| one.to_json().to_string()).collect());
+        texts.contains(&value.to_json().to_string())
+    }
+
     fn value(&mut self, value: &Node<'_>, schema: Schema<'_, '_>, is_resource: bool) {
         if value.is_null() && schema.flag("nullable") {
             return;
@@ -107,7 +117,7 @@ impl Walk {
     /// Everything but the type and what is below.
     fn conditions(&mut self, value: &Node<'_>, schema: Schema<'_, '_>) {
         let allowed = schema.list("enum");
-        if !allowed.is_empty() && !allowed.iter().any(|other| other.to_json() == value.to_json()) {
+        if !allowed.is_empty() && !self.is_allowed(value, allowed) {
             let words: Vec<_> =
                 allowed.iter().take(12).map(|word| word.to_json().to_string().replace('`', "'")).collect();
             self.report(value.span, format!("{} is not one of {}", short(value), words.join(", ")));

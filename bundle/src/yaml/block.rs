@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::build::MAX_DEPTH;
+use super::build::{MAX_DEPTH, Room};
 use super::{Entry, LINEAR_KEYS, Mapping, Node, Value, resolve};
 use crate::source::Span;
 
@@ -29,6 +29,7 @@ pub(super) fn read(text: &str, offset: usize) -> Read<Node<'_>> {
         line: 0,
         column: END,
         depth: 0,
+        room: Room::of(text.len()),
         items: Vec::new(),
         entries: Vec::new(),
     };
@@ -61,6 +62,7 @@ struct Reader<'a> {
     /// The column of `at` once [`Reader::next_line`] went to the next line that says something.
     column: isize,
     depth: usize,
+    room: Room,
     /// The values of lists that are not read to their end, the innermost last.
     items: Vec<Node<'a>>,
     /// The same of maps.
@@ -165,7 +167,7 @@ impl<'a> Reader<'a> {
                     None => self.scalar(column)?,
                 },
             };
-            self.items.push(item);
+            self.add_item(item)?;
             if self.column < column || self.column == column && !self.at_dash() {
                 break;
             }
@@ -207,10 +209,22 @@ impl<'a> Reader<'a> {
         Ok(Node { value: Value::Mapping(mapping), span: Span { start: start.start, end } })
     }
 
+    /// Adds an item to the innermost list.
+    fn add_item(&mut self, item: Node<'a>) -> Read<()> {
+        if !self.room.take(1) {
+            return Err(NeedsFullParser);
+        }
+        self.items.push(item);
+        Ok(())
+    }
+
     /// Adds an entry to the map whose entries begin at `first`.
     fn add(&mut self, first: usize, entry: Entry<'a>) -> Read<()> {
         let small = self.entries.len() - first <= LINEAR_KEYS;
         if small && self.entries[first..].iter().any(|other| other.key == entry.key) {
+            return Err(NeedsFullParser);
+        }
+        if !self.room.take(2) {
             return Err(NeedsFullParser);
         }
         self.entries.push(entry);
@@ -600,7 +614,7 @@ impl<'a> Reader<'a> {
             self.skip_spaces();
             if self.byte(self.at) != b']' {
                 let item = self.flow_value()?;
-                self.items.push(item);
+                self.add_item(item)?;
             }
             if self.flow_ends(b']')? {
                 return Ok(Value::Sequence(self.items.drain(first..).collect()));

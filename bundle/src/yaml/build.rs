@@ -14,6 +14,33 @@ pub(super) const MAX_DEPTH: usize = 255;
 /// More notes than this are not kept: a file that is nothing but one key should cost no more than any other.
 const MAX_NOTES: usize = 1000;
 
+/// The memory that the values of a document may take, in bytes, so that no document takes many times its size: a value is many times
+/// longer than `1,` or `- `, and an anchor keeps a copy of what it names.
+pub(super) struct Room {
+    left: usize,
+    whole: usize,
+}
+
+impl Room {
+    /// The values of any document may take this.
+    const LEAST: usize = 48 << 20;
+    /// And so many times what it is long.
+    const TIMES: usize = 8;
+
+    /// For a document of so many bytes.
+    pub(super) fn of(length: usize) -> Self {
+        let whole = length.saturating_mul(Self::TIMES).saturating_add(Self::LEAST);
+        Self { left: whole, whole }
+    }
+
+    /// Takes what so many values need; false when there is too little.
+    pub(super) fn take(&mut self, values: usize) -> bool {
+        let left = self.left.checked_sub(values.saturating_mul(size_of::<Node<'_>>()));
+        self.left = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
 /// What the builder needs to know of the parser's events.
 pub(super) enum Event<'a> {
     /// A scalar; `plain` when unquoted, so that its text decides its type.
@@ -36,13 +63,13 @@ pub(super) enum Event<'a> {
 }
 
 /// Grows one document's tree from events.
-#[derive(Default)]
 pub(super) struct Builder<'a> {
     root: Option<Node<'a>>,
     open: Vec<Frame<'a>>,
     anchors: HashMap<usize, Node<'a>>,
     notes: Vec<Note>,
     nodes: Nodes,
+    room: Room,
 }
 
 /// A collection whose end has not come yet.
@@ -63,10 +90,16 @@ enum Key<'a> {
 }
 
 impl<'a> Builder<'a> {
+    pub(super) fn new(room: Room) -> Self {
+        let (open, notes, nodes) = (Vec::new(), Vec::new(), Nodes::default());
+        Self { root: None, open, anchors: HashMap::new(), notes, nodes, room }
+    }
+
     pub(super) fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), SyntaxError> {
         match event {
             Event::Scalar { value, plain, tag, anchor } => {
                 self.nodes.count(1);
+                self.take(1, span)?;
                 let untagged_plain = plain && tag.is_none();
                 if self.expects_key() && value == "<<" && (untagged_plain || tag == Some(Tag::Merge)) {
                     self.set_key(Key::Merge(span));
@@ -75,7 +108,7 @@ impl<'a> Builder<'a> {
                 let value =
                     resolve::scalar(value, plain, tag).map_err(|message| SyntaxError::new(message, span))?;
                 let node = Node { value, span };
-                self.define(anchor, &node);
+                self.define(anchor, &node)?;
                 self.node(node)
             }
             Event::SequenceStart { anchor } => self.open(Items::Sequence(Vec::new()), anchor, span),
@@ -87,10 +120,14 @@ impl<'a> Builder<'a> {
                 let Some(target) = self.anchors.get(&id) else {
                     return Err(SyntaxError::new("an anchor's value may not contain itself", span));
                 };
-                self.nodes.expand(count(target)).map_err(|message| SyntaxError::new(message, span))?;
+                let values = count(target);
+                self.nodes.expand(values).map_err(|message| SyntaxError::new(message, span))?;
                 let depth = self.open.len() + depth(target);
                 if depth > MAX_DEPTH {
                     return Err(too_deep(span));
+                }
+                if !self.room.take(values as usize) {
+                    return Err(self.too_large(span));
                 }
                 let node = target.clone();
                 self.node(node)
@@ -105,6 +142,7 @@ impl<'a> Builder<'a> {
 
     fn open(&mut self, items: Items<'a>, anchor: Option<usize>, span: Span) -> Result<(), SyntaxError> {
         self.nodes.count(1);
+        self.take(1, span)?;
         if self.expects_key() {
             return Err(SyntaxError::new("a list or a map cannot be a key", span));
         }
@@ -132,14 +170,25 @@ impl<'a> Builder<'a> {
         let closes_itself = span.end > span.start;
         let end = if closes_itself { span.end } else { last.unwrap_or(frame.start).max(frame.start) };
         let node = Node { value, span: Span { start: frame.start, end } };
-        self.define(frame.anchor, &node);
+        self.define(frame.anchor, &node)?;
         self.node(node)
     }
 
-    fn define(&mut self, anchor: Option<usize>, node: &Node<'a>) {
+    fn define(&mut self, anchor: Option<usize>, node: &Node<'a>) -> Result<(), SyntaxError> {
         if let Some(id) = anchor {
+            self.take(count(node) as usize, node.span)?;
             self.anchors.insert(id, node.clone());
         }
+        Ok(())
+    }
+
+    fn take(&mut self, values: usize, span: Span) -> Result<(), SyntaxError> {
+        if self.room.take(values) { Ok(()) } else { Err(self.too_large(span)) }
+    }
+
+    fn too_large(&self, span: Span) -> SyntaxError {
+        let most = self.room.whole >> 20;
+        SyntaxError::new(format!("the values up to here need more than {most} MiB of memory"), span)
     }
 
     fn expects_key(&self) -> bool {

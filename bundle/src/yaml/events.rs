@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use granit_parser as granit;
 
 use super::block;
-use super::build::{Builder, Event, MAX_DEPTH};
+use super::build::{Builder, Event, MAX_DEPTH, Room};
 use super::repair::Repair;
 use super::resolve::Tag;
 use super::{Node, Note, SyntaxError};
@@ -86,7 +86,7 @@ fn run<'p, 'a>(
     options.set_emit_comments(false);
     options.block_nesting_limit = MAX_DEPTH;
     options.flow_nesting_limit = MAX_DEPTH;
-    let mut builder = Builder::default();
+    let mut builder = Builder::new(Room::of(part.len()));
     let anchor = |id: usize| (id != 0).then_some(id);
     let mut after = 0;
     for event in granit::Parser::new_from_str_with_options(part, options) {

@@ -5,8 +5,10 @@
 //! the parser. Of 22,594 real files 29 need this: adding spaces at the start of such lines costs nothing in meaning,
 //! and positions can be translated back.
 
-/// Characters parsed again in all, so that a file made of nothing but such scalars ends in bounded time.
-const BUDGET: usize = 256 << 20;
+/// Bytes parsed again in all, and bytes of spaces added, so that a file made of nothing but such scalars ends in bounded time and
+/// memory: this, and so many times what the file is long.
+const LEAST: usize = 16 << 20;
+const TIMES: usize = 2;
 
 /// A text with spaces added at the start of some lines.
 pub(super) struct Repair {
@@ -14,11 +16,13 @@ pub(super) struct Repair {
     /// Where spaces were added, as offsets into `text`, with how many were added up to and including there.
     added: Vec<(usize, usize)>,
     parsed: usize,
+    most: usize,
 }
 
 impl Repair {
     pub(super) fn new(text: &str) -> Self {
-        Self { text: text.to_owned(), added: Vec::new(), parsed: 0 }
+        let most = text.len().saturating_mul(TIMES).saturating_add(LEAST);
+        Self { text: text.to_owned(), added: Vec::new(), parsed: 0, most }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -39,7 +43,7 @@ impl Repair {
     }
 
     /// Indents every line of the first quoted scalar behind `after`; false when there is nothing to indent
-    /// or the budget is spent.
+    /// or the bounds are reached.
     pub(super) fn indent_quoted_after(&mut self, after: usize) -> bool {
         self.parsed += self.text.len();
         let Some((open, close)) = quoted_scalar(&self.text, after) else { return false };
@@ -57,6 +61,9 @@ impl Repair {
                 out.push_str(&self.text[copied..line]);
                 copied = line;
                 total += wanted - present;
+                if total > self.most {
+                    return false;
+                }
                 self.added.push((out.len(), total));
                 out.extend(std::iter::repeat_n(' ', wanted - present));
                 changed = true;
@@ -64,7 +71,7 @@ impl Repair {
         }
         out.push_str(&self.text[copied..]);
         self.text = out;
-        changed && self.parsed <= BUDGET
+        changed && self.parsed <= self.most
     }
 }
 

@@ -117,6 +117,14 @@ fn hostile_input_is_refused_within_bounds() {
     check(&bomb, "! aliases multiply the document beyond what Kubernetes reads");
     check("a: &a [*a]", "! an anchor's value may not contain itself");
     check("a: \u{0}", "! control character U+0000 is not allowed");
+    let open: String = (0..200).map(|depth| format!("&a{depth} [")).collect();
+    let anchors = format!("{open}{}{}", "1,".repeat(20_000), "]".repeat(200));
+    let error = first_document(&anchors).unwrap_err().to_string();
+    assert_eq!(error, "the values up to here need more than 48 MiB of memory");
+    assert!(first_document(&format!("[{}]", "1,".repeat(2 << 20))).is_err());
+    // Spaces that a repair adds are bounded too.
+    let text = format!("m:\n  k:{}\"x\n{} y\"\n", " ".repeat(20_000), " y\n".repeat(5_000));
+    assert!(first_document(&text).is_err());
     check("%YAML 1.2\n---\na: 1", "! did not find expected <document start>\n{\"a\":1}");
 }
 

@@ -1,0 +1,199 @@
+//! Files that want memory or time: every command ends soon within a gibibyte of address space, and says what bound it met.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use libtest_mimic::{Failed, Trial};
+use serde_json::json;
+
+use crate::support::trial;
+
+/// Address space, in KiB: what `ulimit -v` takes.
+const MEMORY: u64 = 1 << 20;
+/// Twenty times what these take on two busy processors, in a build without optimisation.
+const TIME: Duration = Duration::from_secs(120);
+
+/// A test by its name, which gets a directory of its own.
+type Hostile = (&'static str, fn(&Path));
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let tests: [Hostile; 9] = [
+        ("hostile_indentation_is_not_repaired_without_bounds", indentation),
+        ("hostile_anchors_are_refused", anchors),
+        ("hostile_short_values_are_refused", short_values),
+        ("hostile_records_of_a_tar_are_refused", tar_records),
+        ("a_layer_that_is_listed_very_often_is_refused", layers),
+        ("hostile_descriptions_take_linear_time", descriptions),
+        ("many_channels_take_linear_time", channels),
+        ("many_values_of_an_enum_take_linear_time", enums),
+        ("a_large_object_of_git_is_not_read", git_object),
+    ];
+    let each = tests.into_iter().map(|(name, test)| {
+        trial(name, &["bash"], move || {
+            let directory = tempfile::tempdir()?;
+            test(directory.path());
+            Ok::<(), Failed>(())
+        })
+    });
+    each.collect()
+}
+
+/// Runs olmkit in a directory, within the memory.
+fn bounded(at: &Path, words: &[&str]) -> Output {
+    let begun = Instant::now();
+    let mut command = Command::new("bash");
+    command.args(["-c", &format!("ulimit -v {MEMORY} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_olmkit")]);
+    let output = command.args(words).current_dir(at).output().unwrap();
+    let took = begun.elapsed();
+    assert!(took < TIME, "{words:?} took {took:?}");
+    output
+}
+
+/// What it says, with exit code 0, 1 or 3: whoever has no memory left is ended by a signal.
+#[track_caller]
+fn says(at: &Path, words: &[&str], expected: &str) {
+    let output = bounded(at, words);
+    let said =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    let code = output.status.code();
+    assert!(matches!(code, Some(0 | 1 | 3)), "{words:?} ended with {}: {said}", output.status);
+    let start: String = said.chars().take(2000).collect();
+    assert!(said.contains(expected), "{words:?}: {start}");
+}
+
+/// A quoted text far to the right that goes on at the left, which old YAML takes.
+fn indentation(at: &Path) {
+    let text = format!("m:\n  k:{}\"x\n{} y\"\n", " ".repeat(240_000), " y\n".repeat(80_000));
+    fs::write(at.join("a.yaml"), text).unwrap();
+    says(at, &["catalog", "validate", "a.yaml"], "error[");
+}
+
+fn anchors(at: &Path) {
+    let open: String = (0..240).map(|depth| format!("&a{depth} [")).collect();
+    fs::write(at.join("a.yaml"), format!("a: {open}{}{}\n", "1,".repeat(500_000), "]".repeat(240))).unwrap();
+    says(at, &["catalog", "validate", "a.yaml"], "the values up to here need more than");
+}
+
+fn short_values(at: &Path) {
+    for (name, text) in
+        [("flow.yaml", format!("[{}]\n", "1,".repeat(10 << 20))), ("block.yaml", "- 1\n".repeat(8 << 20))]
+    {
+        fs::write(at.join(name), text).unwrap();
+        says(at, &["catalog", "validate", name], "the values up to here need more than");
+    }
+}
+
+/// A tar whose first record says that the name of a file has 3 GiB.
+fn tar_records(at: &Path) {
+    const SIZE: u64 = 3 << 30;
+    for (name, kind) in [("name", tar::EntryType::GNULongName), ("pax", tar::EntryType::XHeader)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_path("record").unwrap();
+        header.set_entry_type(kind);
+        header.set_size(SIZE);
+        header.set_cksum();
+        // A piece of compressed zeros, over and over: gzip's parts make one stream.
+        let mut piece = GzEncoder::new(Vec::new(), Compression::fast());
+        piece.write_all(&vec![b'a'; 64 << 20]).unwrap();
+        let piece = piece.finish().unwrap();
+        let mut first = GzEncoder::new(Vec::new(), Compression::fast());
+        first.write_all(header.as_bytes()).unwrap();
+        let parts = [first.finish().unwrap(), piece.repeat(48)].concat();
+        let file = format!("{name}.tar.gz");
+        fs::write(at.join(&file), parts).unwrap();
+        says(at, &["operator", "doctor", "--from", &file], "the record before a file has");
+    }
+}
+
+fn layers(at: &Path) {
+    let mut archive = tar::Builder::new(fs::File::create(at.join("image.tar")).unwrap());
+    let mut add = |name: &str, bytes: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        archive.append_data(&mut header, name, bytes).unwrap();
+    };
+    let list = |layers: usize, config: &str| {
+        json!([{"Config": config, "RepoTags": ["r.example.com/x:1"], "Layers": vec!["layer.tar"; layers]}])
+            .to_string()
+    };
+    add("layer.tar", &vec![0; 20 << 20]);
+    let rootfs = |ids: Vec<&str>| {
+        let rootfs = json!({"type": "layers", "diff_ids": ids});
+        json!({"architecture": "amd64", "os": "linux", "rootfs": rootfs}).to_string()
+    };
+    add("config.json", rootfs(Vec::new()).as_bytes());
+    add("manifest.json", list(40_000, "config.json").as_bytes());
+    archive.finish().unwrap();
+    says(
+        at,
+        &["image", "inspect", "docker-archive:image.tar"],
+        "it lists 40000 layers, and its configuration 0",
+    );
+}
+
+fn descriptions(at: &Path) {
+    let package = |description: String| json!({"schema": "olm.package", "name": "p", "defaultChannel": "c", "description": description});
+    for text in ["[".repeat(200_000), "<a".repeat(100_000), "[x](".repeat(50_000)] {
+        fs::write(at.join("catalog.json"), package(format!("a{text}")).to_string()).unwrap();
+        let output = bounded(at, &["catalog", "graph", "catalog.json", "--output-dir", "pages"]);
+        assert!(output.status.code().is_some(), "{}", output.status);
+    }
+}
+
+fn channels(at: &Path) {
+    let version = json!({"packageName": "p", "version": "1.0.0"});
+    let mut lines = vec![
+        json!({"schema": "olm.package", "name": "p", "defaultChannel": "c0"}).to_string(),
+        json!({"schema": "olm.bundle", "package": "p", "name": "p.v1.0.0", "image": "r.example.com/x:1",
+               "properties": [{"type": "olm.package", "value": version}]})
+        .to_string(),
+    ];
+    lines.extend((0..20_000).map(|number| {
+        json!({"schema": "olm.channel", "package": "p", "name": format!("c{number}"), "entries": [{"name": "p.v1.0.0"}]})
+            .to_string()
+    }));
+    fs::write(at.join("catalog.json"), lines.join("\n")).unwrap();
+    says(at, &["catalog", "path", "catalog.json"], "c19999");
+}
+
+/// A CRD whose default is a list of values, each held against thousands.
+fn enums(at: &Path) {
+    let values: Vec<usize> = (0..20_000).collect();
+    let list = json!({"type": "array", "items": {"type": "integer", "enum": values}, "default": values});
+    let schema =
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"list": list}}}});
+    let version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let names = json!({"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"});
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}});
+    fs::create_dir_all(at.join("bundle/manifests")).unwrap();
+    fs::create_dir_all(at.join("bundle/metadata")).unwrap();
+    fs::write(at.join("bundle/manifests/crd.yaml"), crd.to_string()).unwrap();
+    fs::write(at.join("bundle/metadata/annotations.yaml"), "annotations: {}\n").unwrap();
+    says(at, &["bundle", "validate", "bundle"], "checked 1 bundle");
+}
+
+fn git_object(at: &Path) {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").args(words).current_dir(at).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    git(&["init", "--quiet"]);
+    // No bytes on the disk until git has packed them away.
+    fs::File::create(at.join("large.yaml")).unwrap().set_len(1 << 30).unwrap();
+    git(&["-c", "core.compression=1", "add", "large.yaml"]);
+    git(&["-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "--quiet", "-m", "x"]);
+    for path in ["large.yaml", ""] {
+        let revision = format!("git:HEAD:{path}");
+        says(at, &["bundle", "diff", &revision, &revision], "is larger than 512 MiB");
+    }
+}
