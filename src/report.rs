@@ -46,7 +46,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
-use crate::printable::printable;
+use crate::printable::{Guarded, json as escape_json, one_line, printable};
 
 pub use channel_test::channel_tests;
 pub use junit::is_junit;
@@ -126,12 +126,12 @@ pub trait Answer {
 pub struct Printer {
     format: Format,
     quiet: bool,
-    out: AutoStream<io::Stdout>,
+    out: Guarded<AutoStream<io::Stdout>>,
     talk: Talk,
 }
 
 /// Standard error. That it takes nothing is no reason to keep an answer back.
-struct Talk(AutoStream<io::Stderr>);
+struct Talk(Guarded<AutoStream<io::Stderr>>);
 
 impl Write for Talk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -156,8 +156,8 @@ impl Printer {
         Self {
             format,
             quiet,
-            out: AutoStream::new(io::stdout(), choice),
-            talk: Talk(AutoStream::new(io::stderr(), choice)),
+            out: Guarded::new(AutoStream::new(io::stdout(), choice)),
+            talk: Talk(Guarded::new(AutoStream::new(io::stderr(), choice))),
         }
     }
 
@@ -168,14 +168,14 @@ impl Printer {
             let _ = writeln!(self.talk, "warning: {}", printable(warning));
         }
         let printed = match (answer.verbatim(), self.format) {
-            (Some(text), _) => self.out.write_all(text.as_bytes()),
+            (Some(text), _) => self.raw(text),
             (None, Format::Text) => answer.text(&mut self.out, &mut self.talk).and_then(|()| {
                 let next = answer.next().filter(|_| !self.quiet);
                 next.iter().try_for_each(|next| writeln!(self.talk, "next: {}", printable(next)))
             }),
             (None, Format::Json | Format::Yaml) => self.json(answer.json()),
             (None, format) => match answer.findings(format) {
-                Some(text) => self.out.write_all(text.as_bytes()),
+                Some(text) => self.raw(&text),
                 None => return self.failure(&no_findings(&[])),
             },
         };
@@ -202,12 +202,17 @@ impl Printer {
             let value: Value = serde_json::from_str(&text)?;
             text = olmkit_bundle::yaml::write::to_string(&value).map_err(io::Error::other)?;
         }
-        self.out.write_all(text.as_bytes())
+        self.raw(&text)
+    }
+
+    /// Prints a text that is escaped as its format wants.
+    fn raw(&mut self, text: &str) -> io::Result<()> {
+        self.out.raw()?.write_all(text.as_bytes())
     }
 
     /// A reader that has had enough is no failure; any other fault of the stream is.
     fn finish(&mut self, printed: io::Result<()>, exit: Exit) -> Exit {
-        match printed.and_then(|()| self.out.flush()) {
+        match printed.and_then(|()| self.talk.flush()).and_then(|()| self.out.flush()) {
             Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
                 let failure = Failure::incomplete(CannotPrint { source });
                 // Where that cannot be said either, the exit code has to do.
@@ -251,9 +256,9 @@ fn plural(count: usize, word: &str) -> String {
 }
 
 /// A type of [`json`] as text, in the order of its fields; these have text keys and finite numbers alone, so
-/// nothing can refuse.
+/// nothing can refuse. What nobody sees in a text is escaped.
 fn pretty(answer: &impl Serialize) -> String {
-    serde_json::to_string_pretty(answer).unwrap_or_default() + "\n"
+    escape_json(serde_json::to_string_pretty(answer).unwrap_or_default()) + "\n"
 }
 
 /// Prints what clap has to say: help and versions as answers, mistakes as talk.

@@ -45,6 +45,7 @@ pub mod parallel;
 pub mod parse;
 pub mod pattern;
 pub mod pod;
+pub mod printable;
 pub mod quantity;
 mod refused;
 pub mod schema;

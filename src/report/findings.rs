@@ -9,11 +9,14 @@ use olmkit_bundle::diff;
 use olmkit_bundle::finding::{Excerpt, Finding, Level, Place};
 
 use super::{
-    Answer, Format, failure_text, github, json, json_alpha1, junit, markdown, plural, pretty, printable,
-    sarif,
+    Answer, Format, failure_text, github, json, json_alpha1, junit, markdown, one_line, plural, pretty,
+    printable, sarif,
 };
 use crate::actions::results::Checked;
 use crate::exit::Exit;
+
+/// More findings are counted and not shown to people, each of which takes several lines.
+const MAX_SHOWN: usize = 10_000;
 
 impl Checked {
     fn count(&self, level: Level) -> usize {
@@ -39,7 +42,10 @@ impl Answer for Checked {
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         // There may be very many, and standard output is written line by line.
         let mut out = io::BufWriter::new(out);
-        self.findings.iter().try_for_each(|finding| write_finding(finding, &mut out))?;
+        self.findings.iter().take(MAX_SHOWN).try_for_each(|finding| write_finding(finding, &mut out))?;
+        if let Some(more) = self.findings.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
+            writeln!(out, "{} not shown; `--output json` prints all\n", plural(more, "more finding"))?;
+        }
         if self.inputs.len() > 1 {
             self.write_table(&mut out)?;
         }
@@ -169,7 +175,7 @@ fn render(group: Group<'_>) -> String {
 }
 
 fn show<'a>(group: Group<'a>, place: &Place, kind: AnnotationKind) -> Group<'a> {
-    let path = printable(&place.path).into_owned();
+    let path = one_line(&place.path).into_owned();
     let Some(position) = place.position else { return group.element(Origin::path(path)) };
     let (line, column) = (position.line as usize, position.column as usize);
     let Some(excerpt) = place.excerpt.as_ref().filter(|excerpt| !excerpt.line.trim().is_empty()) else {

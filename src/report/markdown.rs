@@ -29,8 +29,8 @@ pub(super) fn page(answer: &Checked) -> String {
 fn line(finding: &Finding) -> String {
     let mut text = format!("- {} (`{}`", one_line(&finding.message), finding.code.name);
     let place = |place: &Place| match place.position {
-        Some(position) => format!("{}:{}", printable(&place.path), position.line),
-        None => printable(&place.path).into_owned(),
+        Some(position) => one_line(&format!("{}:{}", place.path, position.line)),
+        None => one_line(&place.path),
     };
     if let Some(new) = &finding.place {
         let _ = write!(text, ", {}", place(new));
@@ -119,7 +119,60 @@ fn notes(text: &mut String, heading: &str, upgrade: &Upgrade, findings: &[&Findi
     }
 }
 
-/// A text that cannot end the item it stands in.
+/// A text that cannot end the item it stands in, and does nothing in it: what stands between backticks stays code, and any other word
+/// that Markdown or GitHub would act on becomes code: links, images, tags, addresses, names of people, numbers of issues.
 pub(super) fn one_line(text: &str) -> String {
-    printable(text).replace(['\n', '\r'], " ").replace('<', "&lt;")
+    let text = printable(text).replace(['\n', '\r'], " ");
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut out = String::with_capacity(text.len());
+    for (number, part) in parts.iter().enumerate() {
+        // Without an end, a backtick begins no code.
+        let is_code = number % 2 == 1 && number + 1 < parts.len();
+        if is_code {
+            code(&mut out, part);
+            continue;
+        }
+        for (at, word) in part.split(' ').enumerate() {
+            out += if at > 0 { " " } else { "" };
+            if acts(word) { code(&mut out, word) } else { out += word }
+        }
+    }
+    out
+}
+
+/// Adds a span of code. Two backticks side by side would mean something else.
+fn code(out: &mut String, text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    if out.ends_with('`') {
+        out.push(' ');
+    }
+    *out += &format!("`{text}`");
+}
+
+/// Whether a word does something in Markdown as GitHub shows it.
+fn acts(word: &str) -> bool {
+    let is_issue = word.split('#').skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    word.contains(['<', '[', ']', '@', '&']) || word.contains("://") || word.contains("www.") || is_issue
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_line_acts() {
+        for (text, expected) in [
+            ("`a.b` is gone; use x", "`a.b` is gone; use x"),
+            ("see https://example.com or [x](y)", "see `https://example.com` or `[x](y)`"),
+            ("a\n# b @c #1 <d>", "a # b `@c` `#1` `<d>`"),
+            ("`x`[l](m)`y` z", "`x` `[l](m)` `y` z"),
+            ("one ` alone @c", "one  alone `@c`"),
+            ("an empty `` name", "an empty  name"),
+            ("\u{202e}", "\\u{202e}"),
+        ] {
+            assert_eq!(one_line(text), expected);
+        }
+    }
 }

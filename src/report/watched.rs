@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use terminal_size::{Height, Width, terminal_size};
 
 use super::screen::{Size, screen};
-use super::{Format, json, printable};
+use super::{Format, escape_json, json, printable};
 use crate::lifecycle::engine::Progress;
 use crate::lifecycle::operator::Operator;
 use crate::progress::tell;
@@ -47,7 +47,7 @@ impl Progress for Watched {
             _ if before.as_deref() == Some(operators) => Ok(()),
             _ => {
                 let list = json::OperatorList { schema: "olmkit.operators/v1", operators };
-                writeln!(out, "{}", serde_json::to_string(&list).unwrap_or_default())
+                writeln!(out, "{}", escape_json(serde_json::to_string(&list).unwrap_or_default()))
             }
         };
         shown.and_then(|()| out.flush()).is_ok()

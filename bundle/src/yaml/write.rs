@@ -5,6 +5,7 @@ use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value as Json;
 
 use super::{Entry, Node, Value};
+use crate::printable;
 
 /// A value that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,7 @@ pub enum WriteError {
 pub fn to_string(value: &Json) -> Result<String, WriteError> {
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     let text = serde_saphyr::to_string_with_options(&Plain(value), options).map_err(WriteError::Serialize)?;
+    let text = printable::quoted_yaml(text);
     let back = super::first_document(&text).map_err(|_| WriteError::Unfaithful)?;
     if reads_as(&back.root, value) { Ok(text) } else { Err(WriteError::Unfaithful) }
 }
@@ -75,13 +77,13 @@ impl Serialize for Text<'_> {
 }
 
 /// Texts that a block or plain scalar does not carry to libyaml: a tab where it counts indentation, carriage
-/// returns and other breaks that it normalises, characters it refuses, `<<` as a key, and white space at the end of
+/// returns and other breaks that it normalises, characters it refuses or nobody sees, lines that a workflow would act on, `<<` as a key, and white space at the end of
 /// lines, which editors eat.
 fn needs_quotes(text: &str) -> bool {
     let multi_line = text.contains('\n');
     text == "<<"
-        || text.contains(['\r', '\u{85}', '\u{2028}', '\u{2029}', '\u{feff}'])
-        || text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+        || text.contains(printable::is_hidden)
+        || printable::has_command(text)
         || multi_line && (text.starts_with(['\t', ' ', '\n']) || text.contains(" \n") || text.contains("\t"))
 }
 

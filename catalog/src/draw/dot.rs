@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use olmkit_bundle::printable::printable;
+
 use super::Drawing;
 
 pub(super) fn text(drawing: &Drawing) -> String {
@@ -71,5 +73,5 @@ pub(super) fn text(drawing: &Drawing) -> String {
 
 /// A text as DOT has it between quotes; `\n` is a line break there.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    format!("\"{}\"", printable(text).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }

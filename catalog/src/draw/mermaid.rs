@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 
+use olmkit_bundle::printable::one_line;
+
 use super::Drawing;
 
 pub(super) fn text(drawing: &Drawing) -> String {
@@ -15,18 +17,18 @@ pub(super) fn text(drawing: &Drawing) -> String {
     let mut links = Links { v0_semantics: drawing.v0_semantics, drawn: 0, not_followed: Vec::new() };
     for (package_name, package) in &drawing.packages {
         // Writing to a string cannot fail, here and below.
-        let _ = writeln!(out, "  %% package {package_name:?}\n  subgraph {package_name:?}");
+        let _ = writeln!(out, "  %% package {0}\n  subgraph {0}", label(package_name));
         if package.is_deprecated {
-            let _ = writeln!(styles, "style {package_name} fill:#989695");
+            let _ = writeln!(styles, "style {} fill:#989695", id(package_name));
         }
         for channel in &package.channels {
-            let channel_id = format!("{package_name}-{}", channel.name);
-            let _ = writeln!(out, "    %% channel {:?}\n    subgraph {channel_id}[{0:?}]", channel.name);
+            let channel_id = id(&format!("{package_name}-{}", channel.name));
+            let _ = writeln!(out, "    %% channel {0}\n    subgraph {channel_id}[{0}]", label(&channel.name));
             if channel.is_deprecated {
                 let _ = writeln!(styles, "style {channel_id} fill:#DCD0FF");
             }
             let mut skipped: HashSet<&str> = HashSet::new();
-            let node = |name: &str| format!("{channel_id}-{name}[{name:?}]");
+            let node = |name: &str| format!("{channel_id}-{}[{}]", id(name), label(name));
             for entry in &channel.entries {
                 let new = node(&entry.name);
                 let _ = writeln!(out, "      {new}");
@@ -37,7 +39,7 @@ pub(super) fn text(drawing: &Drawing) -> String {
                     (false, false) => None,
                 };
                 if let Some(class) = class {
-                    classes.entry(class).or_default().push(format!("{channel_id}-{}", entry.name));
+                    classes.entry(class).or_default().push(format!("{channel_id}-{}", id(&entry.name)));
                 }
                 for skip in &entry.skips {
                     let _ = writeln!(out, "      {}-- skip --> {new}", node(skip));
@@ -47,7 +49,12 @@ pub(super) fn text(drawing: &Drawing) -> String {
                 let is_skipped = skipped.contains(entry.name.as_str());
                 for old in channel.named(&entry.in_range) {
                     let range = entry.range.as_ref().map_or("", |range| range.as_str());
-                    let _ = writeln!(out, "      {}-- \"skipRange({range})\" --> {new}", node(old));
+                    let _ = writeln!(
+                        out,
+                        "      {}-- {} --> {new}",
+                        node(old),
+                        label(&format!("skipRange({range})"))
+                    );
                     links.draw(is_skipped);
                 }
                 if let Some(old) = &entry.replaces {
@@ -88,4 +95,33 @@ impl Links {
         }
         self.drawn += 1;
     }
+}
+
+/// A name as an id: whatever could end it or begin something else is written as its number.
+fn id(name: &str) -> String {
+    let mut id = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '-' | '+' => id.push(c),
+            other => {
+                let _ = write!(id, "_{:x}_", other as u32);
+            }
+        }
+    }
+    id
+}
+
+/// A text between quotes, with entities for what would end it, and for what begins a directive or a tag of HTML.
+fn label(text: &str) -> String {
+    let text = one_line(text).replace('"', "#quot;").replace("%%", "%#37;");
+    let mut out = String::with_capacity(text.len() + 2);
+    let mut next = text.chars().peekable();
+    out.push('"');
+    while let Some(c) = next.next() {
+        let is_tag =
+            c == '<' && next.peek().is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?'));
+        if is_tag { out += "#lt;" } else { out.push(c) }
+    }
+    out.push('"');
+    out
 }

@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use olmkit_bundle::printable::{self, is_hidden};
+
 use super::{Channel, Drawing, Entry};
 
 const ROW: usize = 24;
@@ -315,7 +317,7 @@ fn legend(body: &mut String, y: usize) {
     let _ = writeln!(body, "</g>");
 }
 
-/// A text as XML has it; what XML cannot hold is left out.
+/// A text as XML has it; what XML cannot hold is left out, and what nobody sees is written as its number.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -325,8 +327,9 @@ pub(crate) fn escaped(text: &str) -> String {
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c if is_hidden(c) => out += &printable::escaped(c),
             c => out.push(c),
         }
     }
-    out
+    if printable::has_command(&out) { out.replace("##[", "#&#35;[") } else { out }
 }

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use olmkit_bundle::printable;
 use olmkit_bundle::yaml::write::{self, WriteError};
 use serde_json::Value as Json;
 
@@ -37,7 +38,7 @@ impl Format {
     pub(crate) fn text(self, tree: Tree<'_>) -> Result<String, WriteError> {
         match self {
             Self::Yaml => Ok(format!("---\n{}", write::to_string(&tree.into_json())?)),
-            Self::Json => Ok(tree.to_text(&Layout::OPM) + "\n"),
+            Self::Json => Ok(printable::json(tree.to_text(&Layout::OPM)) + "\n"),
         }
     }
 }
