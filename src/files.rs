@@ -9,6 +9,7 @@ mod write;
 
 pub use error::{FileError, exit_of};
 pub use output::OutputDir;
+pub(crate) use output::is_inside;
 pub use pipe::Pipe;
 pub use read::{
     Difference, below, check_plain, differences, is_marked, is_pipe, is_utf16, read, read_stdin, read_text,

@@ -22,7 +22,7 @@ use super::FileError;
 
 /// The start of a staging directory's name. Files that other code is writing start with `.olmkit-` too, but are not
 /// protected by the directory's lock.
-const STAGING: &str = ".olmkit-new-";
+pub(super) const STAGING: &str = ".olmkit-new-";
 /// How long to wait for another writer.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// How often to make a directory again that another writer removed.
@@ -296,6 +296,16 @@ impl OutputDir {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
+    }
+}
+
+/// Whether a path of a directory is in it, links included; what is not there yet is where it says.
+pub(crate) fn is_inside(directory: &Path, path: &Path) -> bool {
+    let Ok(real) = fs::canonicalize(directory) else { return true };
+    match fs::canonicalize(path) {
+        Ok(path) => path.starts_with(real),
+        // A link that leads nowhere yet leads out of it as well as any.
+        Err(_) => fs::symlink_metadata(path).is_err(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use super::output::STAGING;
 use super::read::not_plain;
 use super::{FileError, OutputDir};
 
@@ -30,11 +31,16 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 pub fn create(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let fail = |source| FileError::Write { path: path.to_owned(), source };
     let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(fail)?;
+    // It removes what a killed process left, and keeps other writers waiting.
+    let _directory = OutputDir::open(parent)?;
+    let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(parent);
     let permissions = fs::Permissions::from_mode(0o666);
-    let made = tempfile::Builder::new().prefix(".olmkit-").permissions(permissions).tempfile_in(parent);
+    let made = staging.and_then(|staging| {
+        let file = tempfile::Builder::new().permissions(permissions).tempfile_in(staging.path());
+        file.map(|file| (staging, file))
+    });
     // Without the name of the temporary file, which says nothing to a user.
-    let mut file = made.map_err(|error| fail(error.kind().into()))?;
+    let (_staging, mut file) = made.map_err(|error| fail(error.kind().into()))?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
     file.persist_noclobber(path).map(drop).map_err(|error| match error.error.kind() {
         io::ErrorKind::AlreadyExists => FileError::Exists { path: path.to_owned() },
@@ -71,9 +77,8 @@ pub fn writable(path: &Path) -> io::Result<()> {
     // Those that are missing are made. A new file takes the place of the old one, so the directory counts either way.
     let above = real.ancestors().skip(1).find(|above| fs::symlink_metadata(above).is_ok());
     let above = above.unwrap_or(Path::new("/"));
-    // Without the name of the temporary file, which says nothing to a user.
-    let made = tempfile::Builder::new().prefix(".olmkit-").tempfile_in(above);
-    made.map(drop).map_err(|error| error.kind().into())
+    // A file without a name: one that has a name would stay if the process were killed here.
+    tempfile::tempfile_in(above).map(drop).map_err(|error| error.kind().into())
 }
 
 /// Fills a directory of our own, such as a temporary one, with these paths (with `/` between, parents first): files with

@@ -156,6 +156,30 @@ fn left_behind_temporary_files_are_removed_by_the_next_write() {
     assert_eq!(files(&layout), before);
 }
 
+/// As in any output directory: nothing is written, and nothing removed, where a link leads.
+#[test]
+fn links_of_a_layout_that_lead_out_of_it_are_refused() {
+    for part in ["blobs", "blobs/sha256", "oci-layout", "index.json"] {
+        let (dir, layout) = layout();
+        layout.write(&tag("v1"), &image("one\n")).unwrap();
+        let (path, outside) = (layout.dir().join(part), dir.path().join("outside"));
+        fs::rename(&path, &outside).unwrap();
+        std::os::unix::fs::symlink(&outside, &path).unwrap();
+        let foreign = outside.join(".olmkit-foreign");
+        if outside.is_dir() {
+            fs::write(&foreign, "").unwrap();
+        }
+        let error = layout.write(&tag("v2"), &image("two\n")).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("`{part}` is a link that leads out of it")), "{error}");
+        assert!(!outside.is_dir() || foreign.exists(), "{part}");
+        // Inside of it, one is followed.
+        fs::remove_file(&path).unwrap();
+        fs::rename(&outside, layout.dir().join("inside")).unwrap();
+        std::os::unix::fs::symlink(layout.dir().join("inside"), &path).unwrap();
+        layout.write(&tag("v2"), &image("two\n")).unwrap();
+    }
+}
+
 #[test]
 fn a_layout_whose_writer_was_killed_at_the_start_is_completed() {
     let (_dir, layout) = layout();

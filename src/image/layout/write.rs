@@ -19,6 +19,7 @@ use super::super::manifest::Root;
 use super::super::without_path;
 use super::read::tag_of;
 use super::{Layout, LayoutError, MAX_INDEX, Tag, VERSION, io_error, open_file, read_file};
+use crate::files;
 
 /// How often to make a layout again that another writer removed.
 const MAX_LOST: u32 = 20;
@@ -73,11 +74,26 @@ impl Layout {
     fn open_version(&self) -> Result<File, LayoutError> {
         fs::create_dir_all(&self.dir).map_err(io_error("create", &self.dir))?;
         let path = self.version_path();
+        self.check_links()?;
         self.check_is_ours_to_fill()?;
         // `oci-layout` is made before anything else and never replaced, which makes it fit to be the lock.
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         options.open(&path).map_err(io_error("create", &path))
+    }
+
+    /// The layout may be reached through a link; inside of it, none leads out.
+    fn check_links(&self) -> Result<(), LayoutError> {
+        let blobs = self.blobs_path();
+        let parts = [self.version_path(), self.index_path(), self.dir.join("blobs"), blobs];
+        match parts.iter().find(|part| !files::is_inside(&self.dir, part)) {
+            Some(part) => {
+                let name = part.strip_prefix(&self.dir).unwrap_or(part).display().to_string();
+                let problem = format!("`{}` is a link that leads out of it", name.escape_debug());
+                Err(LayoutError::NotALayout { dir: self.dir.clone(), problem })
+            }
+            None => Ok(()),
+        }
     }
 
     /// A directory with other things in it must not become a layout by a typing error.

@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
+use crate::files;
 use crate::image::TEMPORARY;
 use crate::image::digest::{Digest, Hashing};
 
@@ -193,6 +194,10 @@ fn blobs_dir(dir: &Path, chosen: Chosen) -> Result<Option<PathBuf>, NotACache> {
         }
     }
     let blobs = dir.join("blobs").join("sha256");
+    // Nothing is written or removed where a link leads.
+    if [&dir.join("blobs"), &blobs].into_iter().any(|part| !files::is_inside(dir, part)) {
+        return Err(NotACache(dir.to_owned()));
+    }
     Ok(fs::create_dir_all(&blobs).is_ok().then_some(blobs))
 }
 

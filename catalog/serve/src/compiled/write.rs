@@ -117,8 +117,7 @@ impl<'t> Texts<'t> {
 fn remove_leftovers(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let is_unfinished = entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes());
-        // An empty one may be locked in a moment.
-        let is_file = || entry.metadata().is_ok_and(|found| found.is_file() && found.len() > 0);
+        let is_file = || entry.metadata().is_ok_and(|found| found.is_file());
         if is_unfinished && is_file() {
             let is_dead = fs::File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
             let _ = is_dead.then(|| fs::remove_file(entry.path()));
@@ -146,9 +145,15 @@ impl Writer {
             Some((reason, _)) => io::Error::new(error.kind(), reason.to_owned()),
             None => error,
         };
-        let file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent).map_err(plain)?;
-        // Who lives has the lock of its file. Where there are none, nothing is removed.
-        let _ = file.as_file().try_lock();
+        let file = loop {
+            let file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent).map_err(plain)?;
+            // Who lives has the lock of its file. Where there are none, nothing is removed.
+            let _ = file.as_file().try_lock();
+            // Another process may have taken it for a dead one's before it was locked.
+            if file.path().exists() {
+                break file;
+            }
+        };
         let mut out = BufWriter::with_capacity(256 << 10, file);
         out.write_all(&[0; HEADER])?;
         Ok(Self { out, at: HEADER as u64, tables: Default::default(), known: HashMap::new() })
