@@ -4,7 +4,7 @@
 //! by what is asked. Whoever says nothing, stops reading or has gone without a word is let go after a time.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +31,7 @@ use tracing::{debug, warn};
 
 use crate::health::Readiness;
 use crate::tls::Tls;
+use crate::unread::{Piece, Unread};
 use crate::{ServeError, Shared, http as web, registry};
 
 /// How long a client may take to detect_protocol: for TLS, and for its first bytes.
@@ -40,6 +41,8 @@ const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(20);
 /// How long a connection that has ended is still read from.
 const LINGER: Duration = Duration::from_secs(5);
+/// How long a client may leave an answer unread where much is unread already.
+const SHORT_STALL: Duration = Duration::from_secs(2);
 /// What of an answer waits in memory for the network, in bytes.
 const SEND_BUFFER: usize = 32 << 10;
 /// The largest header block of a request, in bytes.
@@ -67,6 +70,7 @@ pub(super) struct Acceptor {
     places: Arc<Semaphore>,
     health: HealthServer<Readiness>,
     reflection: [Boxed; 2],
+    unread: Arc<Unread>,
     started: Instant,
 }
 
@@ -85,6 +89,7 @@ impl Acceptor {
                 boxed(reflection().build_v1().map_err(bad)?),
                 boxed(reflection().build_v1alpha().map_err(bad)?),
             ],
+            unread: Arc::default(),
             started: Instant::now(),
             shared,
         })
@@ -205,7 +210,7 @@ impl Acceptor {
         let mut connection = pin!(connection);
         let (mut catalog, mut ending) = (self.shared.catalog.subscribe(), self.shared.ending.subscribe());
         let stall = self.shared.limits.stall;
-        let mut looks = interval((stall / 4).max(Duration::from_millis(50)));
+        let mut looks = interval((stall.min(SHORT_STALL) / 4).max(Duration::from_millis(50)));
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut asked = false;
         loop {
@@ -220,6 +225,7 @@ impl Acceptor {
                     ask_to_go(connection.as_mut());
                 }
                 _ = looks.tick() => {
+                    let stall = if self.unread.is_much() { stall.min(SHORT_STALL) } else { stall };
                     if answers.oldest_unread().is_some_and(|since| self.now().saturating_sub(since) > stall.as_millis() as u64) {
                         self.shared.metrics.stalled.inc();
                         return Err("an answer was left unread for too long".into());
@@ -242,6 +248,8 @@ impl Acceptor {
             .get(http::header::CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
         let (method, response) = if is_grpc && speaks == Speaks::Everything {
+            // The answer to a question is put together at once, and waits for its turn on the connection.
+            poll_fn(|cx| self.unread.poll_room(cx)).await;
             self.grpc(request).await
         } else {
             web::answer(&self.shared, &request)
@@ -254,8 +262,23 @@ impl Acceptor {
             None => response.status().as_u16().to_string(),
         };
         self.shared.metrics.under_way.inc();
+        let mut sent = Piece::none(self.unread.clone());
+        let is_prepared = response.extensions().get::<registry::Prepared>().is_some_and(|prepared| {
+            sent.replace(prepared.0);
+            prepared.0 > 0
+        });
         response.map(|body| {
-            Body::new(Watched { body, gate: self.clone(), progress, method, code, is_grpc, started })
+            Body::new(Watched {
+                body,
+                gate: self.clone(),
+                progress,
+                sent,
+                is_prepared,
+                method,
+                code,
+                is_grpc,
+                started,
+            })
         })
     }
 
@@ -458,6 +481,9 @@ struct Watched {
     body: Body,
     gate: Acceptor,
     progress: Arc<AtomicU64>,
+    sent: Piece,
+    /// Whether all of it is in memory already, so that nothing is won by waiting.
+    is_prepared: bool,
     method: &'static str,
     /// The status; empty as long as it is not known.
     code: String,
@@ -474,11 +500,19 @@ impl http_body::Body for Watched {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         self.progress.store(WAITING_FOR_US, Ordering::Relaxed);
+        if !self.is_prepared {
+            // Who asks for more has taken what there was.
+            self.sent.replace(0);
+            ready!(self.sent.all().poll_room(cx));
+        }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         // From here on it is the client's turn, until it has taken this and asks for more.
         self.progress.store(self.gate.now(), Ordering::Relaxed);
         if let Some(Ok(frame)) = &frame {
             if let Some(data) = frame.data_ref() {
+                if !self.is_prepared {
+                    self.sent.replace(data.len());
+                }
                 self.gate.shared.metrics.sent_bytes.inc_by(data.len() as u64);
             }
             if let Some(status) = frame.trailers_ref().and_then(|trailers| trailers.get("grpc-status")) {

@@ -33,6 +33,7 @@ mod probe;
 mod registry;
 mod reload;
 mod tls;
+mod unread;
 
 use std::ffi::OsString;
 use std::io;

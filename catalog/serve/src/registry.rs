@@ -115,7 +115,12 @@ impl ServerStreamingService<Vec<u8>> for Ask {
 
     fn call(&mut self, request: Request<Vec<u8>>) -> Self::Future {
         let acknowledged = request.metadata().get(ACKNOWLEDGE).is_some_and(|value| value == "true");
-        ready(self.ask(request.get_ref(), acknowledged).map(Response::new))
+        ready(self.ask(request.get_ref(), acknowledged).map(|answers| {
+            let prepared = Prepared(answers.in_memory());
+            let mut response = Response::new(answers);
+            response.extensions_mut().insert(prepared);
+            response
+        }))
     }
 }
 
@@ -224,6 +229,19 @@ enum Answers {
         /// The size of the last message, which the next one is likely to have too.
         size: usize,
     },
+}
+
+/// How many bytes of an answer are in memory before any of it is sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prepared(pub(super) usize);
+
+impl Answers {
+    fn in_memory(&self) -> usize {
+        match self {
+            Self::Ready(messages) => messages.as_slice().iter().map(Vec::len).sum(),
+            Self::Listing { .. } => 0,
+        }
+    }
 }
 
 impl Stream for Answers {
