@@ -21,6 +21,20 @@ pub(crate) fn tell(method: &impl Display, url: &str, status: Option<u16>, durati
     show(&format!("request: {method} {url} {status} {} ms", duration.as_millis()));
 }
 
+/// Tells that a token server of another name than the registry is sent the credentials for it. Every registry may name any.
+pub(crate) fn tell_of_credentials(registry: &str, token_server: &str) {
+    let line = line_of_credentials(registry, token_server);
+    if let Some((show, line)) = SHOWN.get().zip(line) {
+        show(&line);
+    }
+}
+
+fn line_of_credentials(registry: &str, token_server: &str) -> Option<String> {
+    let line =
+        format!("request: the credentials for {registry} go to {token_server}, which it names for tokens");
+    (registry != token_server).then_some(line)
+}
+
 /// A URL without user, password, query and fragment: registries redirect to addresses with a signature in the query.
 pub(crate) fn without_secrets(url: &reqwest::Url) -> String {
     let mut url = url.clone();
@@ -35,6 +49,13 @@ pub(crate) fn without_secrets(url: &reqwest::Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn verbose_names_the_token_server_that_gets_credentials() {
+        let line = line_of_credentials("registry.example.com", "auth.elsewhere.example").unwrap();
+        assert!(line.contains("for registry.example.com go to auth.elsewhere.example"), "{line}");
+        assert_eq!(line_of_credentials("quay.io", "quay.io"), None);
+    }
 
     #[test]
     fn signatures_and_passwords_are_left_out_of_urls() {

@@ -18,6 +18,7 @@ use super::error::RegistryError;
 use super::http::{Http, Refusal, following, host_of, is_loopback, malformed, refusal};
 use crate::image::digest::Digest;
 use crate::image::progress::Progress;
+use crate::requests;
 
 /// What the reference `docker.io` stands for.
 const DOCKER_HUB: &str = "docker.io";
@@ -262,6 +263,9 @@ impl Repository {
             return Ok(Some(token));
         }
         let credentials = self.credentials().await?;
+        if credentials.is_some() {
+            requests::tell_of_credentials(self.host(), &host_of(realm));
+        }
         // Tried often enough here: whoever waits for the same token would only do so again.
         let fetch = || auth::token(self.http(), realm, service, &scopes, credentials);
         let token = self.http().retry(fetch).await.map_err(|error| match error {
