@@ -1,25 +1,46 @@
 //! What is fuzzed: functions that take any bytes and panic when something does not hold. `main.rs` drives them on stable Rust,
 //! `targets/` makes them targets of cargo-fuzz.
 
+use olmkit::image::{Access, Place, Unpack};
+use olmkit::lifecycle::doctor::{self, Observation};
+use olmkit::lifecycle::simulate::Simulation;
 use olmkit_bundle::cel::constraint::Expression;
 use olmkit_bundle::cel::rule::{Old, Scope, Wanted, check_rule};
 use olmkit_bundle::email::check_address;
+use olmkit_bundle::generate::PackageFile;
 use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
 use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::pattern::Pattern;
 use olmkit_bundle::schema::format::misfit;
 use olmkit_bundle::schema::{At, Schema, structural, value};
+use olmkit_bundle::source::Source;
 use olmkit_bundle::url::Url;
 use olmkit_bundle::validate::{SUITES, validate};
 use olmkit_bundle::version::{VersionRange, parse_tolerant};
 use olmkit_bundle::yaml;
+use olmkit_catalog::draw::{Drawing, Format, Options};
+use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::load::CatalogFiles;
+use olmkit_catalog::path::{Query, paths};
+use olmkit_catalog::template::Template;
+use olmkit_serve::compiled::Compiled;
 
 /// Any bytes are fine for it.
 type Body = fn(&[u8]);
 
 /// Every body by its name.
-pub(crate) const BODIES: &[(&str, Body)] =
-    &[("yaml", yaml), ("bundle", bundle), ("schema", schema), ("texts", texts)];
+pub(crate) const BODIES: &[(&str, Body)] = &[
+    ("yaml", yaml),
+    ("bundle", bundle),
+    ("schema", schema),
+    ("texts", texts),
+    ("catalog", catalog),
+    ("template", template),
+    ("package_file", package_file),
+    ("cluster", cluster),
+    ("archive", archive),
+    ("index", index),
+];
 
 /// Reading never panics, is the same twice, and every document lies in the text. What is written reads as it was.
 pub(crate) fn yaml(data: &[u8]) {
@@ -117,5 +138,66 @@ pub(crate) fn texts(data: &[u8]) {
     let _ = parse_tolerant(text);
     if let Ok(range) = text.parse::<VersionRange>() {
         assert!(range.to_string().parse::<VersionRange>().is_ok(), "{text:?}");
+    }
+}
+
+/// A catalog is read, drawn and followed whatever is in it, and what is drawn holds nothing that a terminal acts on.
+pub(crate) fn catalog(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let files = CatalogFiles::from_text("catalog.yaml", text);
+    let catalog = Catalog::parse(&files);
+    if let Ok(drawing) = Drawing::of(&catalog, &Options::default()) {
+        for format in [Format::Mermaid, Format::Dot, Format::Svg] {
+            let drawn = drawing.text(format);
+            assert!(!drawn.contains(olmkit_bundle::printable::is_hidden), "{drawn:?}");
+        }
+    }
+    if let Ok(paths) = paths(&catalog, &Query::default()) {
+        paths.iter().for_each(drop);
+    }
+}
+
+/// A template of a catalog.
+pub(crate) fn template(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(template) = Template::parse("template.yaml", text) {
+        let _ = template.references();
+    }
+}
+
+/// The package file of `bundle generate`.
+pub(crate) fn package_file(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let _ = PackageFile::parse(Source::new("olmkit.yaml", text));
+}
+
+/// A file of a must-gather collection, and a simulated cluster.
+pub(crate) fn cluster(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let _ = doctor::read(&mut Observation::default(), text);
+    if let Ok(simulation) = Simulation::load(text, Default::default()) {
+        let _ = simulation.save();
+    }
+}
+
+/// An archive of images: the tar, the index, manifests, configurations, and layers, which are unpacked.
+pub(crate) fn archive(data: &[u8]) {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), data).expect("it can be written");
+    for kind in ["docker-archive", "oci-archive"] {
+        let place: Place = format!("{kind}:{}", file.path().display()).parse().expect("it is a place");
+        let Ok(root) = place.load(&Access::default()) else { continue };
+        for image in root.images() {
+            let _ = image.unpack(&Unpack::default());
+        }
+    }
+}
+
+/// A compiled catalog, as `catalog serve` opens it.
+pub(crate) fn index(data: &[u8]) {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), data).expect("it can be written");
+    if let Ok(compiled) = Compiled::open(file.path()) {
+        let _ = compiled.packages();
     }
 }

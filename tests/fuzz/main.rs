@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bodies::BODIES;
+use olmkit::image::{Access, Compression, Config, FileTree, Image, Layer, Place, Root};
+use olmkit_catalog::load::CatalogFiles;
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 /// No input of a few kilobytes may take longer.
 const MOST_TIME: Duration = Duration::from_secs(5);
@@ -18,8 +21,13 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
+/// The address space that all bodies get together, in bytes: an input that wants more ends the test.
+const MEMORY: u64 = 1 << 30;
+
 #[test]
 fn seeds_and_their_mutations_break_nothing() {
+    let limit = Rlimit { current: Some(MEMORY), maximum: None };
+    setrlimit(Resource::As, limit).expect("a limit may be lowered");
     let each = number("OLMKIT_FUZZ_SECONDS").map_or(Duration::from_secs(2), |seconds| {
         Duration::from_secs(seconds) / u32::try_from(BODIES.len()).expect("there are few")
     });
@@ -87,10 +95,34 @@ fn seeds() -> Vec<Vec<u8>> {
         seeds.push(text.as_bytes().to_vec());
     }
     seeds.push([b"a: &a [x]\n".to_vec(), b"b: [*a, *a, *a, *a]\n".repeat(20)].concat());
+    seeds.extend(images());
     seeds.push(b"[".repeat(5_000));
     seeds.push(b"- ".repeat(2_000));
     seeds.sort();
     seeds.dedup();
+    seeds
+}
+
+/// Small archives of an image, and a compiled catalog.
+fn images() -> Vec<Vec<u8>> {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut tree = FileTree::new();
+    tree.add_file("manifests/a.yaml", b"a: 1\n".to_vec()).expect("it is no link");
+    let platform = "linux/amd64".parse().expect("a platform");
+    let mut seeds = Vec::new();
+    for (kind, compression) in [("docker-archive", Compression::Gzip), ("oci-archive", Compression::Zstd)] {
+        let layer = Layer::build_with(&tree, compression).expect("a layer");
+        let image = Image::new(&platform, &Config::default(), &[layer]);
+        let path = directory.path().join(format!("{kind}-{compression:?}"));
+        let place: Place = format!("{kind}:{}", path.display()).parse().expect("a place");
+        place.store(&Root::from(image), &Access::default()).expect("room for it");
+        seeds.push(std::fs::read(path).expect("it was written"));
+    }
+    let catalog =
+        CatalogFiles::from_text("catalog.yaml", "{schema: olm.package, name: p, defaultChannel: c}\n");
+    let path = directory.path().join("index");
+    olmkit_serve::compiled::build(&catalog, &path).expect("a compiled catalog");
+    seeds.push(std::fs::read(path).expect("it was written"));
     seeds
 }
 
