@@ -1,10 +1,13 @@
 //! `docs/kind.md`: every command that does not call docker or kind, as the page shows it, and what it prints.
 //!
 //! The cluster, its registry and OLM are there already, so the page's first two sections are left out, but for what they ask.
+//! `tests/e2e/on-kind` follows those too, and the last.
 
+use std::env;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use libtest_mimic::{Failed, Trial};
 
@@ -28,11 +31,27 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![trial_with(name, Company::Alone, needed, page)]
 }
 
+/// Where the page's reader is: in a clone, in which names that the page makes up may be taken. `tests/e2e/on-kind` brings its own, in which
+/// the other blocks of the page have been followed.
+fn checkout(root: &Path, directory: &Path) -> Result<PathBuf, Failed> {
+    if let Some(given) = env::var_os("E2E_CHECKOUT") {
+        return Ok(given.into());
+    }
+    let clone = directory.join("checkout");
+    let cloned = Command::new("git").args(["clone", "--quiet", "--shared"]).args([root, &clone]).output();
+    if !cloned.is_ok_and(|output| output.status.success()) {
+        // A source archive is no repository.
+        fs::create_dir_all(&clone)?;
+        symlink(root.join("examples"), clone.join("examples"))?;
+    }
+    Ok(clone)
+}
+
 fn page(namespace: &Namespace) -> Result<(), Failed> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join("docs/kind.md"))?;
-    let (checkout, programs) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    symlink(root.join("examples"), checkout.path().join("examples"))?;
+    let (directory, programs) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let checkout = checkout(root, directory.path())?;
     let mut environment = surroundings(namespace, programs.path(), None)?;
     // `make image` would compile for minutes what is built already.
     environment.push(("STATIC", format!("echo {}", MEMCACHED.built()?.display())));
@@ -47,7 +66,7 @@ fn page(namespace: &Namespace) -> Result<(), Failed> {
     fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755))?;
     environment.push(("CARGO", cargo.display().to_string()));
     let walk = Walk {
-        directory: checkout.path(),
+        directory: &checkout,
         environment,
         meaning: vec![(REGISTRY.into(), namespace.cluster.registry.clone())],
         asks: &["olmkit operator plan"],
