@@ -205,15 +205,20 @@ struct GitFailure {
     is_of_git: bool,
     /// Whether it was ended because it printed too much.
     is_too_much: bool,
+    is_interrupted: bool,
     message: String,
 }
 
 impl GitFailure {
     fn ours(message: impl Into<String>) -> Self {
-        Self { is_of_git: false, is_too_much: false, message: message.into() }
+        let (is_of_git, is_too_much, is_interrupted) = (false, false, false);
+        Self { is_of_git, is_too_much, is_interrupted, message: message.into() }
     }
 
     fn at(self, revision: &Revision) -> Failure {
+        if self.is_interrupted {
+            return Failure::interrupted();
+        }
         let failure = Failure::incomplete(format!("cannot read `{revision}`: {}", self.message));
         if self.is_of_git {
             // A partial clone has the rest of its objects elsewhere.
@@ -256,7 +261,7 @@ fn git(line: CommandLine, input: Option<String>, most: u64) -> Result<Vec<u8>, G
         Ok(Ended::TimedOut) => {
             Err(GitFailure::ours(format!("git did not answer within {} s", PATIENCE.as_secs())))
         }
-        Ok(Ended::Interrupted) => Err(GitFailure::ours("interrupted")),
+        Ok(Ended::Interrupted) => Err(GitFailure { is_interrupted: true, ..GitFailure::ours("interrupted") }),
         Err(error) => Err(GitFailure::ours(format!("cannot run git: {error}"))),
     }
 }

@@ -53,10 +53,10 @@ impl<W: Write> Write for Guarded<W> {
     }
 }
 
-/// Text whose only control sequences are those of colours: `ESC [ NUMBERS m`.
+/// Text whose only control sequences are those of colours: `ESC [ NUMBERS m`. A line may end with CR LF: diffs are applied as printed.
 fn with_colours_alone(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
+    let (mut rest, end) = text.split_at(text.strip_suffix("\r\n").map_or(text.len(), str::len));
     while let Some(at) = rest.find(is_hidden) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
@@ -77,7 +77,7 @@ fn with_colours_alone(text: &str) -> String {
         };
         rest = &rest[length..];
     }
-    out + rest
+    out + rest + end
 }
 
 #[cfg(test)]
@@ -90,6 +90,7 @@ mod tests {
             ("\u{1b}[1;31merror\u{1b}[0m: a\n", "\u{1b}[1;31merror\u{1b}[0m: a\n"),
             ("\u{1b}[2J\u{1b}]0;t\u{7}\u{202e}", "\\u{1b}[2J\\u{1b}]0;t\\u{7}\\u{202e}"),
             ("\u{1b}[1m::add-mask::x\n", "\\u{3a}:add-mask::x\n"),
+            ("+a\r\n+b\rc\r\n", "+a\r\n+b\\rc\r\n"),
             ("a\n  ::stop-commands::x\n", "a\n  \\u{3a}:stop-commands::x\n"),
         ] {
             let mut out = Guarded::new(Vec::new());

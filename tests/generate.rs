@@ -923,7 +923,7 @@ fn no_value_of_a_package_file_is_an_option_of_a_program() {
     command.env("PATH", at.join("bin"));
     succeed(command);
     let called = fs::read_to_string(at.join("helm.args")).expect("it was called");
-    assert_eq!(called, "# template echo ./--debug --include-crds\n");
+    assert_eq!(called, "# template echo-operator ./--debug --include-crds\n");
 }
 
 #[test]

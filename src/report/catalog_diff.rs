@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use olmkit_catalog::diff::{ChannelDiff, Diff, Edges, EntryDiff, Kind, OtherDiff, PackageDiff};
 
+use super::markdown::acts;
 use super::paths::{one_line, short};
 use super::plural;
 use super::{Answer, pretty, printable};
@@ -171,16 +172,21 @@ fn entry_line(entry: &EntryDiff, name: &impl Fn(&str) -> String) -> String {
     }
 }
 
-/// A cell or a paragraph of Markdown: what input says is text, not markup.
+/// A cell or a paragraph of Markdown: what input says is text, not markup. A word that GitHub would act on whatever is before it is code.
 fn escaped(text: &str) -> String {
+    let word = |word: &str| match acts(word) {
+        true => format!("`{}`", word.replace('`', "'").replace('|', "\\|")),
+        false => without_markup(word),
+    };
+    text.replace(['\n', '\r'], " ").split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn without_markup(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
         match c {
-            '\n' | '\r' => out.push(' '),
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '!' | '|' | '~' | '@' => {
+            '\\' | '`' | '*' | '_' | '{' | '}' | '(' | ')' | '#' | '!' | '|' | '~' => {
                 out.push('\\');
                 out.push(c);
             }
@@ -337,7 +343,7 @@ mod tests {
 
     #[test]
     fn catalog_text_is_not_markup() {
-        assert_eq!(escaped("<b>*x* [a](b) | `c`\n"), r"&lt;b&gt;\*x\* \[a\]\(b\) \| \`c\` ");
+        assert_eq!(escaped("<b>*x* [a](b) | `c`\n"), r"`<b>*x*` `[a](b)` \| \`c\` ");
         assert_eq!(code("a`b"), "a b");
     }
 }

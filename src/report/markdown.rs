@@ -152,7 +152,7 @@ fn code(out: &mut String, text: &str) {
 }
 
 /// Whether a word does something in Markdown as GitHub shows it.
-fn acts(word: &str) -> bool {
+pub(super) fn acts(word: &str) -> bool {
     let is_issue = word.split('#').skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     word.contains(['<', '[', ']', '@', '&']) || word.contains("://") || word.contains("www.") || is_issue
 }
