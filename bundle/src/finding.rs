@@ -222,6 +222,16 @@ impl Finding {
         self
     }
 
+    /// The message for texts that show neither place nor subject: with the name of the CRD that it speaks of, unless it says that.
+    pub fn message_with_crd(&self) -> String {
+        let crd =
+            self.subject.as_deref().and_then(|subject| subject.strip_prefix("CustomResourceDefinition/"));
+        match crd.filter(|crd| !self.message.contains(crd)) {
+            Some(crd) => format!("`{crd}`: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// Names the object.
     #[must_use]
     pub fn subject(mut self, subject: impl Into<String>) -> Self {

@@ -6,6 +6,7 @@
 //! that it replaces.
 
 mod reach;
+mod replace;
 
 use std::collections::BTreeMap;
 
@@ -70,6 +71,8 @@ pub struct PlannedCsv {
     /// What its service accounts may newly do in all namespaces, a line for each rule, and the new or changed ClusterRoles and
     /// ClusterRoleBindings of its bundle.
     pub new_cluster_rules: Vec<String>,
+    /// What ClusterRoles and ClusterRoleBindings of its bundle no longer allow, a line for each of them.
+    pub lost_cluster_rules: Vec<String>,
     /// The admission and conversion webhooks that the replaced version does not have, as `TYPE NAME`, or that cover more than there.
     pub new_webhooks: Vec<String>,
     /// What `bundle diff` finds between the two versions.
@@ -87,7 +90,13 @@ pub struct PlannedFinding {
     pub level: String,
     /// What changes.
     pub message: String,
+    /// The object that changes, such as `CustomResourceDefinition/apples.example.com`; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
 }
+
+/// An object of a plan as OLM will apply it, what happens to it, and the one that the cluster has now.
+type PlannedObject = (Value, Change, Option<Value>);
 
 /// What a plan does to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -115,7 +124,7 @@ pub enum Change {
     Create,
     /// It exists and becomes another one.
     Change,
-    /// It exists as it is to be.
+    /// It exists, and nothing is added to it or removed from it.
     Keep,
     /// It could not be compared.
     Unknown,
@@ -169,7 +178,7 @@ impl Engine<'_> {
             approved: plan.spec.approved,
             ..Preview::default()
         };
-        let mut manifests: BTreeMap<String, Vec<(Value, Change)>> = BTreeMap::new();
+        let mut manifests: BTreeMap<String, Vec<PlannedObject>> = BTreeMap::new();
         let mut unpacked = Unpacked::default();
         for step in &plan.status.plan {
             let resource = &step.resource;
@@ -201,7 +210,10 @@ impl Engine<'_> {
                     None
                 }
             };
-            let (change, within) = self.change(manifest.as_ref(), namespace)?;
+            let (mut change, within, live) = self.change(manifest.as_ref(), namespace)?;
+            if is_made && live.is_some() {
+                change = Change::Keep;
+            }
             preview.steps.push(PlannedStep {
                 csv: step.resolving.clone(),
                 api_version,
@@ -212,7 +224,8 @@ impl Engine<'_> {
             });
             // What it allows is compared as permissions of the ClusterServiceVersion.
             let manifest = manifest.filter(|_| !is_made);
-            manifests.entry(step.resolving.clone()).or_default().extend(manifest.map(|one| (one, change)));
+            let own = manifests.entry(step.resolving.clone()).or_default();
+            own.extend(manifest.map(|one| (one, change, live)));
         }
         let everywhere = observed.groups.first().is_some_and(|group| group.target_namespaces() == [""]);
         for name in &plan.spec.cluster_service_version_names {
@@ -279,10 +292,14 @@ impl Engine<'_> {
         })
     }
 
-    /// What happens to an object, and its namespace.
-    fn change(&mut self, manifest: Option<&Value>, namespace: &str) -> Result<(Change, String), EngineError> {
+    /// What happens to an object, its namespace, and the object as it is now.
+    fn change(
+        &mut self,
+        manifest: Option<&Value>,
+        namespace: &str,
+    ) -> Result<(Change, String, Option<Value>), EngineError> {
         let Some((manifest, resource)) = manifest.and_then(|one| Some((one, resource_of(one)?))) else {
-            return Ok((Change::Unknown, String::new()));
+            return Ok((Change::Unknown, String::new(), None));
         };
         let own = Key::of(manifest);
         let within = match (resource.namespaced, own.namespace.as_str()) {
@@ -290,20 +307,19 @@ impl Engine<'_> {
             (true, "") => namespace,
             (true, own) => own,
         };
-        let change = match self.cluster.get(resource, within, &own.name) {
-            Ok(None) => Change::Create,
-            Ok(Some(live)) if is_within(manifest, &live) => Change::Keep,
-            Ok(Some(_)) => Change::Change,
-            Err(ClusterError::Forbidden { .. } | ClusterError::NotServed { .. }) => Change::Unknown,
+        let (change, live) = match self.cluster.get(resource, within, &own.name) {
+            Ok(None) => (Change::Create, None),
+            Ok(Some(live)) => (replace::compare(manifest, &live), Some(live)),
+            Err(ClusterError::Forbidden { .. } | ClusterError::NotServed { .. }) => (Change::Unknown, None),
             Err(error) => return Err(error.into()),
         };
-        Ok((change, within.to_owned()))
+        Ok((change, within.to_owned(), live))
     }
 
     fn planned_csv(
         &mut self,
         name: &str,
-        objects: &[(Value, Change)],
+        objects: &[PlannedObject],
         subscription: Option<&Object<Subscription>>,
         observed: &Observed,
         everywhere: bool,
@@ -314,7 +330,7 @@ impl Engine<'_> {
             subscription: subscription.map(|one| one.name().to_owned()).unwrap_or_default(),
             ..PlannedCsv::default()
         };
-        let manifests = || objects.iter().map(|(object, _)| object);
+        let manifests = || objects.iter().map(|(object, ..)| object);
         let is_csv = |one: &&Value| one["kind"] == olmkit_bundle::csv::KIND && Key::of(one).name == name;
         let Some(csv) = manifests().find(is_csv) else { return Ok(planned) };
         planned.version = csv.pointer("/spec/version").and_then(Value::as_str).unwrap_or("").to_owned();
@@ -349,6 +365,7 @@ impl Engine<'_> {
         }
         compare(&mut planned, before.as_ref().map(|csv| (csv, &live[..])), (csv, &crds), everywhere);
         planned.new_cluster_rules.extend(reach::rights(csv, &observed.namespace, objects));
+        planned.lost_cluster_rules = reach::lost_rights(objects);
         Ok(planned)
     }
 }
@@ -436,35 +453,13 @@ fn compare(
     let found = diff::bundles(old, &new).map(|comparison| comparison.findings).unwrap_or_default();
     planned.findings = found
         .into_iter()
-        .map(|one| PlannedFinding { code: one.code.name, level: one.level.to_string(), message: one.message })
+        .map(|one| PlannedFinding {
+            code: one.code.name,
+            level: one.level.to_string(),
+            message: one.message_with_crd(),
+            subject: one.subject,
+        })
         .collect();
-}
-
-/// Whether an object has everything that a manifest says, apart from what the server keeps.
-fn is_within(wanted: &Value, live: &Value) -> bool {
-    match (wanted, live) {
-        (Value::Object(wanted), Value::Object(live)) => wanted.iter().all(|(name, value)| {
-            let is_kept = matches!(name.as_str(), "status" | "metadata" | "apiVersion");
-            is_kept || live.get(name).is_some_and(|live| is_within(value, live))
-                // The server leaves out what is empty.
-                || live.get(name).is_none() && is_empty(value)
-        }),
-        (Value::Array(wanted), Value::Array(live)) => {
-            wanted.len() == live.len()
-                && wanted.iter().zip(live).all(|(wanted, live)| is_within(wanted, live))
-        }
-        (wanted, live) => wanted == live,
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(all) => all.is_empty(),
-        Value::Object(all) => all.is_empty(),
-        _ => false,
-    }
 }
 
 impl PlannedCsv {

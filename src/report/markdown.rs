@@ -102,7 +102,8 @@ fn notes(text: &mut String, heading: &str, upgrade: &Upgrade, findings: &[&Findi
             let name = finding.code.name;
             section(finding) == number && !NO_NEWS.contains(&name) && !name.starts_with("policy-")
         };
-        let mut lines: Vec<_> = findings.iter().filter(is_mine).map(|one| one_line(&one.message)).collect();
+        let mut lines: Vec<_> =
+            findings.iter().filter(is_mine).map(|one| one_line(&one.message_with_crd())).collect();
         lines.sort();
         lines.dedup();
         if !lines.is_empty() {

@@ -60,6 +60,9 @@ fn version(csv: &PlannedCsv, out: &mut dyn Write) -> io::Result<()> {
     for rule in &csv.new_cluster_rules {
         line(out, 2, &format!("new rights: {rule}"))?;
     }
+    for rule in &csv.lost_cluster_rules {
+        line(out, 2, &format!("lost rights: {rule}"))?;
+    }
     for webhook in &csv.new_webhooks {
         line(out, 2, &format!("new webhook {webhook}"))?;
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::Change;
+use super::{Change, PlannedObject};
 use crate::lifecycle::api::Key;
 
 /// The images that a ClusterServiceVersion runs or hands to its operator, besides those of its containers.
@@ -75,28 +75,30 @@ fn is_covered<'v>(rule: &Value, known: impl Iterator<Item = &'v Value>) -> bool 
 }
 
 /// The rights outside the namespace of a plan that its objects give, a line each, apart from those that OLM makes of the permissions of
-/// the ClusterServiceVersion. Objects that the cluster has already as they are give nothing new.
-pub(super) fn rights(csv: &Value, namespace: &str, objects: &[(Value, Change)]) -> Vec<String> {
+/// the ClusterServiceVersion. Objects that the cluster has already as they are, or with more, give nothing new.
+pub(super) fn rights(csv: &Value, namespace: &str, objects: &[PlannedObject]) -> Vec<String> {
     let permissions: Vec<&Value> = list(csv, "/spec/install/spec/clusterPermissions").collect();
     let of_permissions = |role: &Value| permissions.iter().find(|one| rules(one) == rules(role)).copied();
     let made: Vec<(String, &str)> = objects
         .iter()
-        .filter(|(object, _)| object["kind"] == "ClusterRole" && object["aggregationRule"].is_null())
-        .filter_map(|(role, _)| Some((Key::of(role).name, text(of_permissions(role)?, "serviceAccountName"))))
+        .filter(|(object, ..)| object["kind"] == "ClusterRole" && object["aggregationRule"].is_null())
+        .filter_map(|(role, ..)| {
+            Some((Key::of(role).name, text(of_permissions(role)?, "serviceAccountName")))
+        })
         .collect();
     let mut found = Vec::new();
-    for (object, change) in objects.iter().filter(|(_, change)| *change != Change::Keep) {
+    for (object, change, live) in objects.iter().filter(|(_, change, _)| *change != Change::Keep) {
         let key = Key::of(object);
-        let subjects = || {
-            let all =
-                list(object, "/subjects").map(|one| format!("{} `{}`", text(one, "kind"), text(one, "name")));
-            all.collect::<Vec<_>>().join(", ")
-        };
+        let gained = gained(object, live.as_ref());
+        if live.is_some() && gained.is_empty() && has_same_role(object, live.as_ref()) {
+            continue;
+        }
+        let subjects = || list(object, "/subjects").map(subject).collect::<Vec<_>>().join(", ");
         let verb = if *change == Change::Create { "new" } else { "changed" };
         let role = object.pointer("/roleRef/name").and_then(Value::as_str).unwrap_or("");
         match key.kind.as_str() {
             "ClusterRole" if !made.iter().any(|(name, _)| *name == key.name) => {
-                let all: Vec<String> = list(object, "/rules").map(shown).collect();
+                let all: Vec<String> = gained.into_iter().map(shown).collect();
                 found.push(format!(
                     "the bundle has the {verb} ClusterRole `{}`: {}",
                     key.name,
@@ -130,6 +132,78 @@ pub(super) fn rights(csv: &Value, namespace: &str, objects: &[(Value, Change)]) 
         }
     }
     found
+}
+
+/// What ClusterRoles and ClusterRoleBindings of a plan take away from those that the cluster has, a line each.
+pub(super) fn lost_rights(objects: &[PlannedObject]) -> Vec<String> {
+    let changed = objects.iter().filter(|(_, change, _)| *change == Change::Change);
+    let lost = changed.filter_map(|(object, _, live)| {
+        let live = live.as_ref()?;
+        let key = Key::of(object);
+        let lost = gained(live, Some(object));
+        let all = || lost.iter().map(|one| shown(one)).collect::<Vec<_>>().join("; ");
+        let names = || lost.iter().map(|one| subject(one)).collect::<Vec<_>>().join(", ");
+        match key.kind.as_str() {
+            _ if lost.is_empty() => None,
+            "ClusterRole" => Some(format!("the ClusterRole `{}` no longer allows {}", key.name, all())),
+            "ClusterRoleBinding" => {
+                Some(format!("the ClusterRoleBinding `{}` no longer names {}", key.name, names()))
+            }
+            _ => None,
+        }
+    });
+    lost.collect()
+}
+
+/// The rules of a role, or the subjects of a binding, that another state of it does not have.
+fn gained<'v>(object: &'v Value, other: Option<&Value>) -> Vec<&'v Value> {
+    let before = |path: &str| -> Vec<Value> {
+        other.into_iter().flat_map(|other| list(other, path)).cloned().collect()
+    };
+    let (rules, subjects) = (before("/rules"), before("/subjects"));
+    let known = |one: &Value| {
+        let same = |other: &Value| {
+            ["kind", "name", "namespace"].iter().all(|key| text(one, key) == text(other, key))
+        };
+        subjects.iter().any(same)
+    };
+    let new_rules = list(object, "/rules").filter(|rule| !is_allowed(rule, &rules));
+    new_rules.chain(list(object, "/subjects").filter(|one| !known(one))).collect()
+}
+
+/// Whether an object binds the same role as another state of it; one that is no binding does.
+fn has_same_role(object: &Value, other: Option<&Value>) -> bool {
+    other.is_none_or(|other| {
+        object.pointer("/roleRef/name") == other.pointer("/roleRef/name")
+            && object.pointer("/roleRef/kind") == other.pointer("/roleRef/kind")
+            && object["aggregationRule"] == other["aggregationRule"]
+    })
+}
+
+/// Whether rules allow everything that a rule does.
+fn is_allowed(rule: &Value, by: &[Value]) -> bool {
+    let covers = |one: &Value, field: &str, value: &str| {
+        texts(one, field).iter().any(|own| own == "*" || own == value)
+    };
+    let names = texts(rule, "resourceNames");
+    let has_names = |one: &Value| {
+        let own = texts(one, "resourceNames");
+        own.is_empty() || !names.is_empty() && names.iter().all(|name| own.contains(name))
+    };
+    texts(rule, "verbs").iter().all(|verb| {
+        let rules = || by.iter().filter(|one| covers(one, "verbs", verb) && has_names(one));
+        let resources = texts(rule, "apiGroups").iter().all(|group| {
+            texts(rule, "resources").iter().all(|resource| {
+                rules().any(|one| covers(one, "apiGroups", group) && covers(one, "resources", resource))
+            })
+        });
+        let urls = texts(rule, "nonResourceURLs");
+        resources && urls.iter().all(|url| rules().any(|one| covers(one, "nonResourceURLs", url)))
+    })
+}
+
+fn subject(one: &Value) -> String {
+    format!("{} `{}`", text(one, "kind"), text(one, "name"))
 }
 
 /// Rules without what is empty, so that those of a role can be compared with those that it was made from.
@@ -205,15 +279,19 @@ mod tests {
         let bound = |role: &str, account: &str| json!({"roleRef": {"name": role}, "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "ns"}]});
         // What OLM makes of the permissions is known from them.
         let own = [
-            (object("ClusterRole", "echo-1", json!({"rules": rules})), Change::Create),
-            (object("ClusterRoleBinding", "echo-1", bound("echo-1", "echo")), Change::Create),
+            (object("ClusterRole", "echo-1", json!({"rules": rules})), Change::Create, None),
+            (object("ClusterRoleBinding", "echo-1", bound("echo-1", "echo")), Change::Create, None),
         ];
         assert_eq!(rights(&csv, "ns", &own), [""; 0]);
         let every = json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
         let evil = [
-            (object("ClusterRole", "evil", every), Change::Create),
-            (object("ClusterRoleBinding", "evil", bound("cluster-admin", "echo")), Change::Change),
-            (object("ClusterRoleBinding", "old", bound("cluster-admin", "echo")), Change::Keep),
+            (object("ClusterRole", "evil", every), Change::Create, None),
+            (
+                object("ClusterRoleBinding", "evil", bound("cluster-admin", "echo")),
+                Change::Change,
+                Some(object("ClusterRoleBinding", "evil", bound("view", "echo"))),
+            ),
+            (object("ClusterRoleBinding", "old", bound("cluster-admin", "echo")), Change::Keep, None),
         ];
         assert_eq!(
             rights(&csv, "ns", &[&own[..], &evil].concat()),
@@ -223,9 +301,31 @@ mod tests {
             ]
         );
         // Another account is not meant by the permissions.
-        let other =
-            [own[0].clone(), (object("ClusterRoleBinding", "x", bound("echo-1", "default")), Change::Create)];
+        let other = [
+            own[0].clone(),
+            (object("ClusterRoleBinding", "x", bound("echo-1", "default")), Change::Create, None),
+        ];
         assert_eq!(rights(&csv, "ns", &other).len(), 1);
+    }
+
+    #[test]
+    fn only_what_a_changed_role_gains_is_new() {
+        let rule = |resource: &str, verbs: &[&str]| json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
+        let role = |rules: Value| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "viewer"}, "rules": rules});
+        let both = role(json!([rule("pods", &["get", "list"]), rule("secrets", &["get"])]));
+        let pods = role(json!([rule("pods", &["get"])]));
+        let fewer = [(pods.clone(), Change::Change, Some(both.clone()))];
+        assert_eq!(rights(&json!({}), "ns", &fewer), [""; 0]);
+        assert_eq!(
+            lost_rights(&fewer),
+            ["the ClusterRole `viewer` no longer allows `pods` (get, list); `secrets` (get)"]
+        );
+        let more = [(both, Change::Change, Some(pods))];
+        assert_eq!(
+            rights(&json!({}), "ns", &more),
+            ["the bundle has the changed ClusterRole `viewer`: `pods` (get, list); `secrets` (get)"]
+        );
+        assert_eq!(lost_rights(&more), [""; 0]);
     }
 
     #[test]
