@@ -88,6 +88,8 @@ pub enum Request {
         version: Option<String>,
         /// Whether its successors skip it from now on, so that clusters which have it installed can still upgrade.
         keep_path: bool,
+        /// Whether clusters may be left without an upgrade.
+        strand: bool,
     },
     /// Keep some packages, channels and versions, and remove everything else.
     Prune(Keep),
@@ -244,6 +246,16 @@ pub enum EditError {
         channel: String,
         /// Where the package says so.
         place: Option<Box<Place>>,
+    },
+    /// Clusters would be left without an upgrade.
+    #[error("removing {removed} strands clusters: {}", .clusters.join("; "))]
+    Strands {
+        /// What was to be removed.
+        removed: String,
+        /// Which clusters, and in which channels.
+        clusters: Vec<String>,
+        /// Whether all of them can upgrade with `keep_path`.
+        can_keep: bool,
     },
     /// A channel would be left without entries.
     #[error("the default channel `{channel}` of `{package}` would have no version left")]
@@ -468,6 +480,12 @@ impl EditError {
             Self::LastVersion { .. } => some(
                 "omit --version to remove the whole package, or make another channel the default first, with `olmkit catalog set-default`",
             ),
+            Self::Strands { can_keep: true, .. } => some(
+                "pass --keep-path, and the next version takes over the upgrade edges; or pass --strand to remove it all the same",
+            ),
+            Self::Strands { .. } => some(
+                "pass --strand to remove it all the same; or announce the removal first with `olmkit catalog deprecate`",
+            ),
             Self::NoSuccessor { .. } => {
                 some("omit --keep-path, name another channel with --channel, or add a later version first")
             }
@@ -552,7 +570,7 @@ fn backticked(names: &[String]) -> String {
 /// {schema: olm.bundle, package: redis, name: redis.v1.1.0, image: 'x/y:z', properties: [{type: olm.package, value: {packageName: redis, version: 1.1.0}}]}
 /// ");
 /// let request =
-///     Request::Remove { package: "redis".into(), channel: None, version: Some("1.1.0".into()), keep_path: false };
+///     Request::Remove { package: "redis".into(), channel: None, version: Some("1.1.0".into()), keep_path: false, strand: true };
 /// let change = edit::edit(&files, &request).unwrap();
 /// let text = change.files[0].new.as_ref().unwrap();
 /// assert!(text.contains("- name: redis.v1.0.0 # the first one\n---\n") && !text.contains("1.1.0"));
@@ -586,8 +604,9 @@ fn change(index: &Index<'_, '_>, files: &CatalogFiles, request: &Request) -> Res
             deprecate::deprecate(index, package, target, Some(message))
         }
         Request::Undeprecate { package, target } => deprecate::deprecate(index, package, target, None),
-        Request::Remove { package, channel, version, keep_path } => {
-            remove::remove(index, package, channel.as_deref(), version.as_deref(), *keep_path)
+        Request::Remove { package, channel, version, keep_path, strand } => {
+            let way = remove::OfClusters { keep_path: *keep_path, strand: *strand };
+            remove::remove(index, package, channel.as_deref(), version.as_deref(), way)
         }
         Request::Prune(keep) => prune::prune(index, keep),
         Request::SetDefault { package, channel } => package::set_default(index, package, channel),

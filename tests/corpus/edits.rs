@@ -161,6 +161,7 @@ impl Tried<'_> {
                 channel: channel.cloned(),
                 version: Some(version.clone()),
                 keep_path: false,
+                strand: true,
             };
             self.edit(&remove(None))?;
             for channel in channels.iter().take(MOST) {
@@ -191,6 +192,7 @@ impl Tried<'_> {
                 channel: Some(channel.to_owned()),
                 version: None,
                 keep_path: false,
+                strand: true,
             };
             self.edit(&whole(channel))?;
             let rename = |from: &str, to: &str| -> Result<Request, Failed> {
@@ -263,6 +265,7 @@ impl Tried<'_> {
                     channel,
                     version: Some(bundle.clone()),
                     keep_path,
+                    strand: true,
                 };
                 self.edit(&remove(None, false))?;
                 self.edit(&remove(None, true))?;
@@ -295,6 +298,7 @@ impl Tried<'_> {
                     channel: Some(channel.clone()),
                     version: None,
                     keep_path: false,
+                    strand: true,
                 })?;
                 let rename = |from: &str, to: &str| -> Result<Request, Failed> {
                     Ok(Request::RenameChannel { package: name(), channel: from.into(), to: to.parse()? })
@@ -304,7 +308,13 @@ impl Tried<'_> {
                     |channel: &str| Request::SetDefault { package: name(), channel: channel.into() };
                 self.there_and_back(&default(channel), &default(&package.default_channel))?;
             }
-            self.edit(&Request::Remove { package: name(), channel: None, version: None, keep_path: false })?;
+            self.edit(&Request::Remove {
+                package: name(),
+                channel: None,
+                version: None,
+                keep_path: false,
+                strand: true,
+            })?;
         }
         Ok(())
     }

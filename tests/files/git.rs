@@ -13,7 +13,7 @@ fn a_catalog_is_compared_with_a_revision_of_git() {
     assert_eq!(String::from_utf8_lossy(&same.stdout), "no differences\n");
     run(
         root.path(),
-        &["catalog", "remove", "catalog", "--package", "redis-operator", "--version", "0.3.0"],
+        &["catalog", "remove", "catalog", "--package", "redis-operator", "--version", "0.3.0", "--strand"],
         0,
     );
     let deny = ["--deny", "lost-paths", "--output", "json"];

@@ -23,8 +23,9 @@ pub(super) fn remove(
     package: &str,
     channel: Option<&str>,
     version: Option<&str>,
-    keep_path: bool,
+    way: OfClusters,
 ) -> Result<Change, EditError> {
+    let keep_path = way.keep_path;
     let mut draft = match Draft::of(index, package) {
         Ok(draft) => draft,
         Err(EditError::NoPackage { known, .. }) => {
@@ -36,7 +37,7 @@ pub(super) fn remove(
     };
     let Some(version) = version else {
         return match channel {
-            Some(channel) => remove_channel(draft, channel),
+            Some(channel) => remove_channel(draft, channel, way.strand),
             None => {
                 draft.remove_all();
                 draft.finish(vec![format!("removed the package `{package}`")])
@@ -56,7 +57,7 @@ pub(super) fn remove(
     {
         return Ok(no_channel(&draft, channel));
     }
-    let (mut summary, mut stuck) = (Vec::new(), Vec::new());
+    let (mut summary, mut stuck, mut can_keep) = (Vec::new(), Vec::new(), true);
     let default = draft.default_channel();
     let mut found = false;
     for at in 0..draft.channels.len() {
@@ -90,15 +91,8 @@ pub(super) fn remove(
         summary.push(format!("removed `{bundle}` from `{name}`{}", joined(&blob.entries, &entries)));
         let lost = without_upgrade(&draft, bundle, &blob.entries, &entries);
         if !lost.is_empty() {
-            let way_out = if is_head {
-                ""
-            } else {
-                "; with --keep-path they can: restore the catalog before you run this again with it"
-            };
-            stuck.push(format!(
-                "clusters that have {} from `{name}` cannot upgrade{way_out}",
-                alternatives(&lost)
-            ));
+            can_keep &= !is_head && !keep_path;
+            stuck.push(format!("clusters that have {} from `{name}` cannot upgrade", alternatives(&lost)));
         }
         if let Some(channel) = draft.channels[at].edit() {
             channel.entries = entries;
@@ -119,8 +113,20 @@ pub(super) fn remove(
     if !gone.is_empty() || !found {
         summary.push(format!("removed the bundle `{bundle}`"));
     }
+    if !stuck.is_empty() && !way.strand {
+        return Err(EditError::Strands { removed: format!("`{bundle}`"), clusters: stuck, can_keep });
+    }
     summary.append(&mut stuck);
     draft.finish(summary)
+}
+
+/// What becomes of clusters that a removal leaves without an upgrade.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfClusters {
+    /// The next version takes over the edges, so that they keep one.
+    pub(super) keep_path: bool,
+    /// They may lose it.
+    pub(super) strand: bool,
 }
 
 /// The removed bundle and what only it led from, as far as no entry follows them now. Of versions that only a range covers, the range.
@@ -167,7 +173,7 @@ fn no_channel(draft: &Draft<'_, '_, '_>, channel: &str) -> Change {
     nothing(format!("`{package}` has no channel `{channel}`{}: nothing to remove", only(channel, &known)))
 }
 
-fn remove_channel(mut draft: Draft<'_, '_, '_>, channel: &str) -> Result<Change, EditError> {
+fn remove_channel(mut draft: Draft<'_, '_, '_>, channel: &str, strand: bool) -> Result<Change, EditError> {
     let package = draft.name;
     let Ok(at) = draft.channel(channel) else { return Ok(no_channel(&draft, channel)) };
     if draft.default_channel() == channel {
@@ -192,7 +198,12 @@ fn remove_channel(mut draft: Draft<'_, '_, '_>, channel: &str) -> Result<Change,
     summary.push(format!("Subscriptions to `{channel}` no longer find it: change their `spec.channel`"));
     let stuck = in_no_other_channel(&draft, channel);
     if !stuck.is_empty() {
-        summary.push(format!("no other channel upgrades clusters that have {}", alternatives(&stuck)));
+        let clusters = format!("no other channel upgrades clusters that have {}", alternatives(&stuck));
+        if !strand {
+            let removed = format!("the channel `{channel}`");
+            return Err(EditError::Strands { removed, clusters: vec![clusters], can_keep: false });
+        }
+        summary.push(clusters);
     }
     draft.finish(summary)
 }

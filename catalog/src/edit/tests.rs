@@ -66,6 +66,7 @@ fn remove(channel: &str, version: &str) -> Request {
         channel: some(channel),
         version: some(version),
         keep_path: false,
+        strand: true,
     }
 }
 
@@ -327,6 +328,7 @@ fn removing_can_keep_the_path_of_those_who_have_it() {
         channel: None,
         version: Some("1.1.1".into()),
         keep_path: true,
+        strand: false,
     };
     insta::assert_snapshot!(change_of(&request), @r"
        replaces: redis.v1.0.0

@@ -59,8 +59,8 @@ impl Verb {
             Self::Undeprecate(Undeprecate { catalog, package, target }) => {
                 (catalog, Request::Undeprecate { package, target: target.target() })
             }
-            Self::Remove(Remove { catalog, package, channel, version, keep_path }) => {
-                (catalog, Request::Remove { package, channel, version, keep_path })
+            Self::Remove(Remove { catalog, package, channel, version, keep_path, strand }) => {
+                (catalog, Request::Remove { package, channel, version, keep_path, strand })
             }
             Self::Prune(Prune {
                 catalog,
@@ -211,11 +211,14 @@ pub struct Remove {
     /// Let its successors skip the version, so that clusters which have it installed can still upgrade
     #[arg(long, requires = "version")]
     keep_path: bool,
+    /// Remove it even if clusters which have it installed, or a version that only it upgrades, cannot upgrade any more
+    #[arg(long)]
+    strand: bool,
 }
 
 const REMOVE_EXAMPLES: &str = "\
 Examples:
-  olmkit catalog remove catalog --package redis-operator --version 0.2.0
+  olmkit catalog remove catalog --package redis-operator --version 0.2.0 --keep-path
   olmkit catalog remove catalog --package redis-operator --channel alpha
   olmkit catalog remove catalog --package redis-operator --dry-run";
 

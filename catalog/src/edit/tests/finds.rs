@@ -22,6 +22,7 @@ fn removal(channel: Option<&str>, version: Option<&str>, keep_path: bool) -> Req
         channel: channel.map(str::to_owned),
         version: version.map(str::to_owned),
         keep_path,
+        strand: true,
     }
 }
 
@@ -79,7 +80,7 @@ fn removing_says_and_diff_sees_what_only_the_removed_entry_covered() {
     let change = made(&text, &removal(None, Some("1.1.0"), false));
     assert_eq!(
         change.summary.last().unwrap(),
-        "clusters that have `>=0.8.0 <0.9.0`, `p.v0.9.0` or `p.v1.1.0` from `c` cannot upgrade; with --keep-path they can: restore the catalog before you run this again with it"
+        "clusters that have `>=0.8.0 <0.9.0`, `p.v0.9.0` or `p.v1.1.0` from `c` cannot upgrade"
     );
     let (old, new) = (
         CatalogFiles::from_text("", text),
@@ -388,7 +389,13 @@ fn removing_the_last_document_keeps_line_breaks_that_belong_to_a_text() {
     let note = "schema: acme.note\npackage: redis\ntext: |+\n  kept\n\n\n";
     let other = CATALOG.replace("redis", "db").replace("\n# The end.\n", "");
     let text = format!("{CATALOG}---\n{note}---\n{other}");
-    let request = Request::Remove { package: "db".into(), channel: None, version: None, keep_path: false };
+    let request = Request::Remove {
+        package: "db".into(),
+        channel: None,
+        version: None,
+        keep_path: false,
+        strand: true,
+    };
     let new = after(&text, &request);
     let files = CatalogFiles::from_text("catalog.yaml", new.as_str());
     let catalog = Catalog::parse(&files);
@@ -488,4 +495,25 @@ fn comments_of_other_keys_stay_in_brackets() {
     let new = edited(&text, &request);
     assert!(new.contains("# how it is called") && new.contains("# never released"), "{new}");
     assert!(!new.contains("# what it replaces") && !new.contains("v1.0.0"), "{new}");
+}
+
+#[test]
+fn a_removal_that_strands_clusters_is_refused() {
+    let text = package(COVERING, &["1.0.0", "1.1.0", "1.2.0"]);
+    let careful = |version: &str, keep_path| Request::Remove {
+        package: "p".into(),
+        channel: None,
+        version: Some(version.into()),
+        keep_path,
+        strand: false,
+    };
+    let request = careful("1.1.0", false);
+    assert_eq!(
+        refused(&text, &request),
+        "removing `p.v1.1.0` strands clusters: clusters that have `>=0.8.0 <0.9.0`, `p.v0.9.0` or `p.v1.1.0` from `c` cannot upgrade"
+    );
+    assert!(help_of(&text, &request).starts_with("pass --keep-path, "));
+    assert!(!made(&text, &careful("1.1.0", true)).files.is_empty());
+    // No later version can skip the head.
+    assert!(help_of(&text, &careful("1.2.0", false)).starts_with("pass --strand "));
 }

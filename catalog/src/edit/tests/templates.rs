@@ -69,6 +69,7 @@ fn removal(channel: Option<&str>, version: Option<&str>) -> Request {
         channel: channel.map(str::to_owned),
         version: version.map(str::to_owned),
         keep_path: false,
+        strand: true,
     }
 }
 
@@ -224,6 +225,7 @@ fn a_semver_template_of_another_package_is_not_edited() {
         channel: None,
         version: Some("1.0.1".into()),
         keep_path: false,
+        strand: true,
     };
     for package in ["redis-operator", "redis", "redisoperator", "acme-cache", "operator"] {
         assert!(!edited(&text, &request(package)).contains("v1.0.1"), "{package}");
