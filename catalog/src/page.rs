@@ -151,6 +151,9 @@ fn list(name: &str, packages: &[PackagePage<'_, '_, '_>]) -> String {
         if package.deprecation(schema::PACKAGE, "").is_some() {
             body += "<span class=\"tag warn\">deprecated</span>";
         }
+        if package.channels.iter().any(|channel| !channel.problems.is_empty()) {
+            body += "<span class=\"tag warn\">invalid</span>";
+        }
         let _ = writeln!(body, "<p>{}</p></span></a></li>", Text(&package.summary()));
     }
     body += "</ul>\n";
@@ -242,6 +245,8 @@ struct Channel {
     /// For each entry of the drawing the next under the rules of OLM v0 and v1.
     next: Vec<[Option<usize>; 2]>,
     stranded: Vec<String>,
+    /// Why the channel is invalid, so that nobody can serve the catalog.
+    problems: Vec<String>,
 }
 
 impl<'p, 'c, 'a> PackagePage<'p, 'c, 'a> {
@@ -393,6 +398,13 @@ impl<'p, 'c, 'a> PackagePage<'p, 'c, 'a> {
             let _ =
                 writeln!(body, "<p class=\"note-box\"><strong>Deprecated.</strong> {}</p>", Text(message));
         }
+        if !channel.problems.is_empty() {
+            let _ = writeln!(
+                body,
+                "<p class=\"note-box\"><strong>Invalid.</strong> No server serves this catalog: {}.</p>",
+                Text(&channel.problems.join("; "))
+            );
+        }
         if !channel.stranded.is_empty() {
             let _ = writeln!(
                 body,
@@ -462,7 +474,9 @@ fn channels(package: &index::Package<'_, '_>) -> Vec<Channel> {
                 stranded.push(entry.name.clone());
             }
         }
-        Channel { drawn, next, stranded }
+        let errors = blob.and_then(|blob| blob.linked.as_ref().err()).into_iter().flatten();
+        let problems = errors.map(ToString::to_string).collect();
+        Channel { drawn, next, stranded, problems }
     };
     drawn.into_iter().map(channel).collect()
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::page::{self, MARK, Page};
 
+use super::build::note_of_errors;
 use super::inside::check_directory_outside;
 use super::readable::check_readable;
 use crate::actions::results::Written;
@@ -38,7 +39,7 @@ struct ListenError {
 /// When the catalog cannot be read, the directory is a part of it, or has other files in their places.
 pub fn write(catalog: &Input, directory: &Path, access: &Access) -> Result<Written, Failure> {
     check_directory_outside(directory, catalog)?;
-    let pages = pages(catalog, access)?;
+    let (pages, note) = pages(catalog, access)?;
     let mut output = OutputDir::open(directory)?;
     let found = files::below(directory, |_| false).map_err(Failure::incomplete)?;
     let below = |path: &Path| path.strip_prefix(directory).unwrap_or(path).to_string_lossy().into_owned();
@@ -59,14 +60,15 @@ pub fn write(catalog: &Input, directory: &Path, access: &Access) -> Result<Writt
         pages.iter().map(|page| (page.path.clone(), Some(page.html.as_str()))).collect();
     output.write(&files)?;
     output.remove(&stale)?;
-    Ok(Written { directory: directory.to_owned(), files: files.into_keys().collect() })
+    Ok(Written { directory: directory.to_owned(), files: files.into_keys().collect(), note })
 }
 
-fn pages(catalog: &Input, access: &Access) -> Result<Vec<Page>, Failure> {
+/// The pages, and what is to be said of a catalog with errors.
+fn pages(catalog: &Input, access: &Access) -> Result<(Vec<Page>, Option<String>), Failure> {
     let files = catalog.catalog(access)?;
     let parsed = Catalog::parse(&files);
     check_readable(&parsed, catalog)?;
-    Ok(page::pages(&parsed))
+    Ok((page::pages(&parsed), note_of_errors(&parsed, catalog)))
 }
 
 /// Serves the pages of a catalog on 127.0.0.1 until the process is ended. The catalog is read once; `say` is told the
@@ -74,13 +76,8 @@ fn pages(catalog: &Input, access: &Access) -> Result<Vec<Page>, Failure> {
 ///
 /// # Errors
 /// When the catalog cannot be read, or the port is taken.
-pub fn serve(
-    catalog: &Input,
-    port: u16,
-    access: &Access,
-    say: impl FnOnce(&str),
-) -> Result<Written, Failure> {
-    let pages = pages(catalog, access)?;
+pub fn serve(catalog: &Input, port: u16, access: &Access, say: impl Fn(&str)) -> Result<Written, Failure> {
+    let (pages, note) = pages(catalog, access)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let fail = |source| {
         Failure::incomplete(ListenError { address, source })
@@ -88,6 +85,9 @@ pub fn serve(
     };
     let listener = TcpListener::bind(address).map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
+    if let Some(note) = note {
+        say(&format!("note: {note}"));
+    }
     say(&format!("serving {catalog} on http://{address}/ (Ctrl-C to stop)"));
     let pages: Arc<BTreeMap<String, String>> =
         Arc::new(pages.into_iter().map(|page| (format!("/{}", page.path), page.html)).collect());
@@ -98,7 +98,7 @@ pub fn serve(
         // Without a thread the browser asks again.
         let _ = thread::Builder::new().spawn(move || answer(&stream, address, &pages));
     }
-    Ok(Written { directory: Path::new("").to_owned(), files: Vec::new() })
+    Ok(Written { directory: Path::new("").to_owned(), files: Vec::new(), note: None })
 }
 
 /// Answers one request, and closes the connection.

@@ -303,14 +303,19 @@ fn check_catalog(input: &Input, access: &Access) -> Result<Option<String>, Failu
         let error = BuildError::NotACatalog(input.to_string());
         return Err(Failure::failed(error).help(format!("run `olmkit catalog validate {}`", argument(input))));
     }
-    let errors = validate::validate(&catalog).iter().filter(|finding| finding.level == Level::Error).count();
-    Ok((errors > 0).then(|| {
+    Ok(note_of_errors(&catalog, input))
+}
+
+/// What is to be said of a catalog with errors, if it has some.
+pub(super) fn note_of_errors(catalog: &Catalog<'_>, input: &Input) -> Option<String> {
+    let errors = validate::validate(catalog).iter().filter(|finding| finding.level == Level::Error).count();
+    (errors > 0).then(|| {
         let errors = if errors == 1 { "an error".to_owned() } else { format!("{errors} errors") };
         format!(
             "the catalog has {errors}, and a server refuses to serve it: run `olmkit catalog validate {}`",
             argument(input)
         )
-    }))
+    })
 }
 
 /// Refuses a destination among the files that the image is made of: directories of the input, or the input itself.

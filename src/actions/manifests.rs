@@ -186,7 +186,7 @@ fn fill(
         tree.insert(path, Some(text.into_bytes()));
     }
     OutputDir::open(directory)?.with_private(private).fill(&tree)?;
-    Ok(Written { directory: directory.to_owned(), files: paths })
+    Ok(Written { directory: directory.to_owned(), files: paths, note: None })
 }
 
 fn yaml(object: &Value) -> Result<String, Failure> {

@@ -14,6 +14,8 @@ pub struct Written {
     pub directory: PathBuf,
     /// The files below it.
     pub files: Vec<String>,
+    /// What is wrong with what they were made of.
+    pub note: Option<String>,
 }
 
 /// Where an image was written and what it consists of.

@@ -14,7 +14,10 @@ impl Answer for Written {
         })
     }
 
-    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
+    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
+        if let Some(note) = &self.note {
+            writeln!(talk, "note: {}", printable(note))?;
+        }
         for file in &self.files {
             writeln!(out, "{}", printable(&self.directory.join(file).display().to_string()))?;
         }

@@ -110,3 +110,21 @@ fn a_summary_is_a_paragraph_of_text_and_ends_with_a_word() {
     assert!(long.ends_with("word…") && long.chars().count() <= 161, "{long}");
     assert_eq!(summary(&"x".repeat(200)), format!("{}…", "x".repeat(160)));
 }
+
+#[test]
+fn an_invalid_channel_says_so() {
+    let text = "
+{schema: olm.package, name: redis, defaultChannel: stable}
+---
+{schema: olm.channel, package: redis, name: stable, entries: [{name: v1}, {name: v2}]}
+---
+{schema: olm.bundle, package: redis, name: v1, image: 'x/y:1', properties: [{type: olm.package, value: {packageName: redis, version: 1.0.0}}]}
+---
+{schema: olm.bundle, package: redis, name: v2, image: 'x/y:2', properties: [{type: olm.package, value: {packageName: redis, version: 2.0.0}}]}
+";
+    let pages = pages_of(text);
+    assert!(pages[0].html.contains("<span class=\"tag warn\">invalid</span>"));
+    assert!(pages[1].html.contains("<strong>Invalid.</strong> No server serves this catalog: "));
+    let sound = pages_of(&text.replace("{name: v2}", "{name: v2, replaces: v1}"));
+    assert!(sound.iter().all(|page| !page.html.contains("invalid") && !page.html.contains("Invalid.")));
+}
