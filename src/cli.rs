@@ -168,6 +168,27 @@ pub fn as_help(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
+/// `kubectl olmkit -n NAMESPACE operator status` is `kubectl olmkit operator status -n NAMESPACE`: kubectl and its plugins take the
+/// flags that choose a cluster before the verb too.
+pub fn with_cluster_flags_last(mut args: Vec<OsString>) -> Vec<OsString> {
+    const CLUSTER: [&str; 4] = ["-n", "--namespace", "--context", "--kubeconfig"];
+    const OTHERS: [&str; 3] = ["-o", "--output", "--color"];
+    let (mut at, mut moved) = (1, Vec::new());
+    while let Some(word) = args.get(at).map(|word| word.to_string_lossy().into_owned()) {
+        let name = word.split('=').next().unwrap_or_default();
+        let has_value = |names: &[&str]| names.contains(&word.as_str()) && args.get(at + 1).is_some();
+        let length = if has_value(&CLUSTER) || has_value(&OTHERS) { 2 } else { 1 };
+        match name {
+            _ if CLUSTER.contains(&name) => moved.extend(args.drain(at..at + length)),
+            _ if name.starts_with('-') && name != "--" => at += length,
+            _ => break,
+        }
+    }
+    let end = args.iter().position(|word| word == "--").unwrap_or(args.len());
+    args.splice(end..end, moved);
+    args
+}
+
 /// The name under which the program is the catalog server alone, as in the images of catalogs.
 const SERVER_NAME: &str = "olmkit-serve";
 
@@ -293,6 +314,22 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_that_choose_a_cluster_may_stand_before_the_verb() {
+        let args = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (given, meant) in [
+            ("kubectl-olmkit -n a operator status x", "kubectl-olmkit operator status x -n a"),
+            (
+                "olmkit -o json --context=c --namespace a operator status -- x",
+                "olmkit -o json operator status --context=c --namespace a -- x",
+            ),
+            ("olmkit operator status -n a", "olmkit operator status -n a"),
+            ("olmkit --help", "olmkit --help"),
+        ] {
+            assert_eq!(with_cluster_flags_last(args(given)), args(meant), "{given}");
+        }
     }
 
     #[test]

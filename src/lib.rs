@@ -45,7 +45,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     }
     // Who changes a cluster or a registry ends in order, and says what was done; from the first moment on.
     let early = cli::may_reach_out(&args).then(interrupt::work);
-    let args = cli::as_server(cli::as_help(cli::without_plugin_word(args)));
+    let args = cli::as_server(cli::as_help(cli::with_cluster_flags_last(cli::without_plugin_word(args))));
     let (cli, checked) = match cli::Cli::read(&args) {
         Ok(read) => read,
         Err(error) => return report::usage(&cli::with_hint(error, &args)),

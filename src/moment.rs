@@ -1,5 +1,7 @@
 //! Moments as Kubernetes writes them, in milliseconds since 1970.
 
+use olmkit_bundle::calendar::has_day;
+
 /// Reads `2026-11-21T10:26:04Z`, with or without a fraction of a second or an offset.
 ///
 /// ```
@@ -7,6 +9,7 @@
 /// assert_eq!(parse("1970-01-02T00:00:01Z"), Some(86_401_000));
 /// assert_eq!(parse("1970-01-01T01:00:00.5+01:00"), Some(500));
 /// assert_eq!(parse("yesterday"), None);
+/// assert_eq!(parse("2026-02-31T00:00:00Z"), None);
 /// ```
 pub fn parse(text: &str) -> Option<i64> {
     let (date, time) = text.split_once(['T', ' '])?;
@@ -17,9 +20,9 @@ pub fn parse(text: &str) -> Option<i64> {
     let (clock, fraction) = clock.split_once('.').unwrap_or((clock, ""));
     let mut clock = clock.splitn(3, ':').map(str::parse::<i64>);
     let (hour, minute, second) = (clock.next()?.ok()?, clock.next()?.ok()?, clock.next()?.ok()?);
+    let number = |value: i64| u32::try_from(value).unwrap_or_default();
     let sane = (1..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
+        && has_day(number(year), number(month), number(day))
         && (0..24).contains(&hour)
         && (0..60).contains(&minute)
         && (0..=60).contains(&second);

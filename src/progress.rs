@@ -29,7 +29,8 @@ pub fn hide() {
     IS_HIDDEN.store(true, Ordering::Relaxed);
 }
 
-fn is_hidden() -> bool {
+/// Whether the user wants answers, warnings and errors only.
+pub fn is_hidden() -> bool {
     IS_HIDDEN.load(Ordering::Relaxed)
 }
 

@@ -298,13 +298,13 @@ pub(super) struct Waiting {
     /// Print the changes without making them
     #[arg(long)]
     dry_run: bool,
-    /// Wait until the operator reaches its target version; `--wait=false` returns after submitting the changes
+    /// Wait until the command has reached its goal; `--wait=false` returns after submitting the changes
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     wait: bool,
     /// Timeout for the whole command: seconds, or a number with `s`, `m` or `h`
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
     timeout: Duration,
-    /// How long the final version must stay healthy; 0 to return as soon as it is up [default: 10s, or half of a shorter --timeout]
+    /// How long a version that the command leads to must stay healthy; 0 to return as soon as it is up [default: 10s, or half of a shorter --timeout]
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     settle: Option<Duration>,
 }

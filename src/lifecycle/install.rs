@@ -584,7 +584,8 @@ impl Engine<'_> {
                         return Err(other_targets(group, &found));
                     }
                 }
-                supports(namespace, &found, supported)?;
+                supports(namespace, &found, supported)
+                    .map_err(|_| unsupported_group(group, &found, supported))?;
                 Ok((None, found))
             }
             several => {
@@ -615,7 +616,25 @@ fn other_targets(group: &Object<OperatorGroup>, found: &[String]) -> EngineError
     let named = if found == [""] { "all namespaces".to_owned() } else { found.join(", ") };
     EngineError::refused_help(
         format!("{} of the namespace selects {named}", group.key()),
-        "omit --watch, or choose another namespace for the operator",
+        "choose another namespace for the operator with -n, or omit --watch if the operator supports what this OperatorGroup selects",
+    )
+}
+
+/// The OperatorGroup of a namespace decides what its operators watch, and this operator cannot watch that.
+fn unsupported_group(
+    group: &Object<OperatorGroup>,
+    found: &[String],
+    supported: &BTreeSet<String>,
+) -> EngineError {
+    let named = if found == [""] { "all namespaces".to_owned() } else { found.join(", ") };
+    let modes: Vec<&str> = supported.iter().map(String::as_str).collect();
+    EngineError::refused_help(
+        format!(
+            "{} of the namespace selects {named}, and the operator supports only {}",
+            group.key(),
+            modes.join(", ")
+        ),
+        "choose another namespace for the operator with -n: a namespace has one OperatorGroup, which counts for all of its operators",
     )
 }
 

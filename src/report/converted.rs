@@ -10,6 +10,7 @@ use super::plural;
 use super::{Answer, json, pretty, printable};
 use crate::actions::convert::Converted;
 use crate::exit::Exit;
+use crate::progress;
 
 impl Answer for Converted {
     fn json(&self) -> String {
@@ -29,7 +30,8 @@ impl Answer for Converted {
 
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         let Conversion { bundles, findings, .. } = &self.conversion;
-        findings.iter().try_for_each(|finding| write_finding(finding, talk))?;
+        let shown = findings.iter().filter(|found| found.level != Level::Info || !progress::is_hidden());
+        shown.into_iter().try_for_each(|finding| write_finding(finding, talk))?;
         if bundles.is_empty() {
             let errors = findings.iter().filter(|finding| finding.level == Level::Error).count();
             return writeln!(talk, "nothing was written because of {}", plural(errors, "error"));

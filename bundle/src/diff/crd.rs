@@ -293,10 +293,13 @@ impl<'b, 'a> Comparison<'b, 'a> {
             "" => text(column, "JSONPath"),
             path => path,
         };
-        for column in columns(old, version) {
+        let before = columns(old, version);
+        for (at, column) in before.iter().enumerate() {
             let name = text(column, "name");
+            // Columns may share a name: then the first is compared with the first.
+            let nth = before[..at].iter().filter(|other| text(other, "name") == name).count();
             let code = &codes::CRD_PRINTER_COLUMN_CHANGED;
-            let Some(other) = after.iter().find(|other| text(other, "name") == name) else {
+            let Some(other) = after.iter().filter(|other| text(other, "name") == name).nth(nth) else {
                 let to = next.node.locate(path);
                 self.push(
                     code,

@@ -242,3 +242,14 @@ fn of_two_spellings_of_a_field_the_last_in_order_counts() {
         assert_eq!(mapping.get_folded(field).and_then(Node::as_str), Some(expected), "{text}");
     }
 }
+
+#[test]
+fn a_tab_is_reported_in_its_own_line() {
+    for (text, at) in
+        [("a:\n  b: 1\n\tc: 2\n", "\tc: 2"), ("name: a\n\tb: c\n", "\tb: c"), ("a:\n\t- b\n", "\t- b")]
+    {
+        let error = first_document(text).unwrap_err();
+        let start = error.span.start as usize;
+        assert!(text[start..].trim_start_matches('\t').starts_with(at.trim_start()), "{text:?} at {start}");
+    }
+}

@@ -571,3 +571,13 @@ fn what_a_cluster_fills_into_a_conversion_is_no_change() {
     let moved = CRD.replacen("service: {name: w,", "service: {name: x,", 1);
     assert!(codes(CRD, &moved).contains("crd-conversion-changed"));
 }
+
+#[test]
+fn columns_of_one_name_are_compared_in_their_order() {
+    let column = "    - {name: Cups, type: integer, jsonPath: .spec.cups}\n";
+    let other = "    - {name: Cups, type: string, jsonPath: .spec.kind}\n";
+    assert!(CRD.contains(column));
+    let twice = CRD.replace(column, &format!("{column}{other}"));
+    assert_eq!(codes(&twice, &twice), "");
+    assert_eq!(codes(&twice, CRD), "crd-printer-column-changed");
+}

@@ -25,7 +25,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         for resource in rule.resources().filter(|resource| !named.contains(resource.as_ref())) {
             if rule.groups().any(|group| removals::OLD_IN_1_25.contains(&(group.as_ref(), resource.as_ref())))
             {
-                let message = format!("of `{resource}` an API version was removed in Kubernetes 1.25");
+                let message = format!("Kubernetes 1.25 removed an API version of `{resource}`");
                 findings.push(
                     rule.finding(&RULE.code, message).subject(format!("{resource} in {}", rule.name())).help(
                         "check that the operator uses the newer version; then `--allow` this kind of finding",
