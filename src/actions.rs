@@ -15,6 +15,7 @@ pub mod doctor;
 pub mod edit;
 mod failures;
 pub mod findings;
+mod former;
 pub mod generate;
 pub mod image;
 pub mod init;

@@ -456,7 +456,7 @@ fn a_channel_or_a_catalog_that_is_not_there_is_an_error() {
     succeed(with(&["--catalog", "catalog", "--new-channel"]));
     let add = |bundle: &str| {
         let mut add = Command::new(env!("CARGO_BIN_EXE_olmkit"));
-        add.args(["catalog", "add", "catalog", bundle]).current_dir(at);
+        add.args(["catalog", "add", "catalog", bundle, "--embed"]).current_dir(at);
         ends(add, 0)
     };
     assert!(add("bundle").ends_with("next: run `olmkit catalog build catalog --to HOST/NAME:TAG`\n"));

@@ -14,6 +14,15 @@ pub const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 pub const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
 /// The channel its author would subscribe to; optional.
 pub const DEFAULT_CHANNEL: &str = "operators.operatorframework.io.bundle.channel.default.v1";
+/// The version policy of the package file, by which `catalog add` chooses the bundle's upgrade edges; ours, and optional.
+pub const VERSION_POLICY: &str = "olmkit.catalog.version-policy";
+/// The template of bundle images' references, of the package file; ours, and optional.
+pub const IMAGE_REF_TEMPLATE: &str = "olmkit.catalog.image-ref-template";
+/// What the keys begin with by which operator-sdk names itself.
+pub const METRICS: &str = "operators.operatorframework.io.metrics.";
+/// The versions of OpenShift that a bundle is offered on; OpenShift's pipelines look for it here, not in the
+/// ClusterServiceVersion.
+pub const OPENSHIFT_VERSIONS: &str = "com.redhat.openshift.versions";
 
 /// The format that this crate is about: one ClusterServiceVersion with its CRDs and other manifests.
 pub const REGISTRY_V1: &str = "registry+v1";
@@ -42,6 +51,13 @@ pub fn registry_v1(
         annotations.insert(DEFAULT_CHANNEL.to_owned(), channel.to_owned());
     }
     annotations
+}
+
+/// Whether `bundle generate` decides on an annotation, so that nobody else can keep a value for it.
+pub fn is_generated(key: &str) -> bool {
+    ["operators.operatorframework.io.bundle.", "operators.operatorframework.io.test.", METRICS, "olmkit."]
+        .iter()
+        .any(|prefix| key.starts_with(prefix))
 }
 
 /// Whether a path, as an annotation gives it, is one of the bundle's directories: `manifests`, `/manifests/` and

@@ -93,6 +93,10 @@ pub struct Request<'r> {
     pub edge: Option<Edge>,
     /// The `createdAt` annotation, RFC 3339, and who gave it; the base's when absent.
     pub created_at: Option<(String, Origin<'r>)>,
+    /// The version policy that was named instead of the package file's; recorded for `catalog add`.
+    pub version_policy: Option<&'r str>,
+    /// Annotations of the bundle that is regenerated which are not ours to write: see [`crate::annotations::is_generated`].
+    pub kept_annotations: BTreeMap<String, String>,
     /// Whose bundles to make.
     pub compat: Option<Compat>,
     /// The digests to put in place of tags.
@@ -197,6 +201,8 @@ impl<'r> Request<'r> {
             package,
             manifests,
             edge: None,
+            version_policy: None,
+            kept_annotations: BTreeMap::new(),
             created_at: None,
             compat: None,
             pins: Pins::new(),

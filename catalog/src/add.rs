@@ -10,6 +10,9 @@ mod policy;
 mod report;
 mod text;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
 use olmkit_bundle::finding::Place;
 use olmkit_bundle::names::{ChannelName, PackageName};
 
@@ -17,8 +20,8 @@ use crate::fbc::write::Format;
 use crate::fbc::{self, Catalog, Entry};
 use crate::graph::{self, VersionRelease};
 use crate::index::Index;
-use crate::render::Rendered;
-use plan::Plan;
+use crate::render::{CsvFacts, Rendered};
+use plan::{Placing, Plan};
 use policy::Versioned;
 
 pub use error::AddError;
@@ -29,10 +32,13 @@ pub use report::{AddReport, AddedBundle, ChangedChannel, ChangedEntry, FileChang
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// The channels that the bundles go into.
+    /// The channels that the bundles go into; those of `placements` when empty.
     pub channels: Vec<ChannelName>,
-    /// How their places there are chosen.
-    pub policy: Policy,
+    /// How their places there are chosen; when absent by the policy in `placements`, else by the edges of the bundle's
+    /// ClusterServiceVersion, else by [`Policy::Replaces`].
+    pub policy: Option<Policy>,
+    /// What single bundles ask for, by name, where the request leaves it open.
+    pub placements: BTreeMap<String, Placement>,
     /// Whether a bundle that is in one of the channels already must have the edges that the policy gives.
     pub strict: bool,
     /// The package's default channel; a new package gets the first of `channels` when none is given.
@@ -43,9 +49,41 @@ pub struct Request {
 
 impl Request {
     /// Into these channels by this policy; new files in YAML.
-    pub fn new(channels: Vec<ChannelName>, policy: Policy) -> Self {
-        Self { channels, policy, strict: false, default_channel: None, format: Format::Yaml }
+    pub fn new(channels: Vec<ChannelName>, policy: impl Into<Option<Policy>>) -> Self {
+        Self {
+            channels,
+            policy: policy.into(),
+            placements: BTreeMap::new(),
+            strict: false,
+            default_channel: None,
+            format: Format::Yaml,
+        }
     }
+
+    /// The channels of a bundle.
+    fn channels_of(&self, bundle: &Rendered) -> &[ChannelName] {
+        match self.placements.get(&*bundle.blob.name) {
+            Some(own) if self.channels.is_empty() => &own.channels,
+            _ => &self.channels,
+        }
+    }
+
+    /// What chooses a bundle's edges.
+    fn placing(&self, bundle: &Rendered) -> Placing<'_> {
+        let recorded = self.placements.get(&*bundle.blob.name).and_then(|own| own.policy);
+        let policy = self.policy.or(recorded);
+        let own = Edges::of_csv(&bundle.csv).filter(|_| policy.is_none());
+        Placing { channels: self.channels_of(bundle), policy: policy.unwrap_or_default(), own }
+    }
+}
+
+/// Where a bundle asks to be put.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// Its channels.
+    pub channels: Vec<ChannelName>,
+    /// The policy that chooses its edges.
+    pub policy: Option<Policy>,
 }
 
 /// A change to a catalog, not made yet.
@@ -55,6 +93,8 @@ pub struct Change {
     pub files: Vec<ChangedFile>,
     /// What was done, for people and programs.
     pub report: AddReport,
+    /// Where the channels differ from what the bundles say.
+    pub notes: Vec<String>,
 }
 
 /// A file that is new or different.
@@ -102,7 +142,7 @@ pub struct Edges {
 /// # Errors
 /// When a bundle has no place in the catalog; then nothing of it is changed.
 pub fn add(catalog: &Catalog<'_>, bundles: &[Rendered], request: &Request) -> Result<Change, AddError> {
-    if request.channels.is_empty() {
+    if bundles.iter().any(|bundle| request.channels_of(bundle).is_empty()) {
         return Err(AddError::Nothing("channel"));
     }
     let index = Index::new(catalog);
@@ -111,8 +151,9 @@ pub fn add(catalog: &Catalog<'_>, bundles: &[Rendered], request: &Request) -> Re
         bundles.iter().map(|bundle| Ok((bundle, version_of(bundle)?))).collect::<Result<_, AddError>>()?;
     sorted.sort_by(|a, b| a.1.cmp(&b.1).then_with(|| a.0.blob.name.cmp(&b.0.blob.name)));
     for (bundle, version) in sorted {
-        plan.add(bundle, version)?;
+        plan.add(bundle, version, &request.placing(bundle))?;
     }
+    plan.check_channels()?;
     plan.choose_default_channel(request)?;
     text::change(&plan, request.format)
 }
@@ -132,8 +173,9 @@ pub fn edges(
 ) -> Result<Edges, AddError> {
     let index = Index::new(catalog);
     let mut plan = Plan::empty(&index, package.as_str())?;
-    plan.open(channel, policy)?;
-    plan.enter(bundle, version)?;
+    plan.open(channel)?;
+    plan.enter(bundle, version, &Placing::by(policy, channel))?;
+    plan.check_channels()?;
     let entries = plan.channels.first().map(|channel| channel.entries.as_slice()).unwrap_or_default();
     let entry = entries.iter().find(|entry| *entry.name == *bundle);
     Ok(entry.map(Edges::of).unwrap_or_default())
@@ -149,14 +191,15 @@ pub(crate) fn entries<'a>(
     policy: Policy,
 ) -> Result<Vec<Entry<'a>>, AddError> {
     let mut plan = Plan::empty(index, package)?;
-    plan.open(channel, policy)?;
+    plan.open(channel)?;
     let version = plan.version(bundle).cloned().ok_or_else(|| AddError::UnknownVersion {
         entry: bundle.to_owned(),
         channel: channel.to_string(),
         place: Box::new(Place::file(index.catalog.name)),
     })?;
-    plan.channels.iter().try_for_each(|channel| channel.check_edges(index, bundle))?;
-    plan.enter(bundle, &version)?;
+    plan.channels.iter().try_for_each(|channel| channel.check_edges(index, bundle, policy))?;
+    plan.enter(bundle, &version, &Placing::by(policy, channel))?;
+    plan.check_channels()?;
     Ok(plan.channels.into_iter().next().map(|channel| channel.entries).unwrap_or_default())
 }
 
@@ -190,6 +233,40 @@ impl Edges {
             skips: entry.skips.iter().map(ToString::to_string).collect(),
             skip_range: some(&entry.skip_range),
         }
+    }
+
+    /// Those that a ClusterServiceVersion names, if it names any.
+    fn of_csv(csv: &CsvFacts) -> Option<Self> {
+        let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        let edges = Self {
+            replaces: some(&csv.replaces),
+            skips: csv.skips.clone(),
+            skip_range: some(&csv.skip_range),
+        };
+        (edges != Self::default()).then_some(edges)
+    }
+
+    /// Whether the same versions lead to the entry, in whatever order they are listed.
+    fn are_as(&self, other: &Self) -> bool {
+        let sorted = |edges: &Self| edges.skips.iter().cloned().collect::<BTreeSet<_>>();
+        self.replaces == other.replaces
+            && self.skip_range == other.skip_range
+            && sorted(self) == sorted(other)
+    }
+}
+
+impl fmt::Display for Edges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        parts.extend(self.replaces.as_ref().map(|name| format!("replaces `{name}`")));
+        if !self.skips.is_empty() {
+            parts.push(format!("skips `{}`", self.skips.join("`, `")));
+        }
+        parts.extend(self.skip_range.as_ref().map(|range| format!("has the skipRange `{range}`")));
+        if parts.is_empty() {
+            parts.push("replaces nothing".to_owned());
+        }
+        f.write_str(&parts.join(" and "))
     }
 }
 

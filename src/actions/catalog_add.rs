@@ -1,23 +1,25 @@
 //! `catalog add`: puts bundles into channels.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use olmkit_bundle::annotations::{CHANNELS, DEFAULT_CHANNEL};
+use olmkit_bundle::annotations::{CHANNELS, DEFAULT_CHANNEL, IMAGE_REF_TEMPLATE, VERSION_POLICY};
 use olmkit_bundle::generate::Package;
 use olmkit_bundle::names::ChannelName;
 use olmkit_bundle::parse::Bundle;
 use olmkit_bundle::suggest::{did_you_mean, nearest};
-use olmkit_catalog::add::{self, AddError, AddReport, Edges, Policy};
+use olmkit_bundle::version::Version;
+use olmkit_catalog::add::{self, AddError, AddReport, Edges, Placement, Policy};
 use olmkit_catalog::fbc::Catalog;
 use olmkit_catalog::graph::VersionRelease;
-use olmkit_catalog::render::Form;
+use olmkit_catalog::render::{Form, Rendered};
 
 use super::catalog_files::{catalog_dir, check_not_hidden, check_visible, load_or_new};
 use super::left_out;
 use super::render::render_bundle;
 use crate::exit::Failure;
-use crate::image::Access;
+use crate::image::{Access, Place};
 use crate::input::Input;
 
 /// What to add, and where to.
@@ -29,8 +31,11 @@ pub struct AddRequest {
     pub bundles: Vec<Input>,
     /// The channels, and how places in them are chosen.
     pub request: add::Request,
-    /// The bundles' images, with `{{.Package}}`, `{{.Name}}` and `{{.Version}}` to be filled in.
+    /// The bundles' images, with `{{.Package}}`, `{{.Name}}` and `{{.Version}}` to be filled in; the template that the bundle
+    /// itself names when absent.
     pub image_ref_template: Option<String>,
+    /// Whether manifests go into the catalog where no image is known.
+    pub embed: bool,
 }
 
 /// The bundles that were added, and what became of the channels.
@@ -54,13 +59,16 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<Added, Failure> {
         loaded.collect::<Result<Vec<_>, Failure>>()?.into_iter().unzip();
     let parsed: Vec<_> = loaded.iter().map(Bundle::parse).collect();
     let mut placing = request.request.clone();
-    let own_default = own_channels(&parsed, &mut placing)?;
-    let template = request.image_ref_template.as_deref();
-    let bundles = parsed
-        .iter()
-        .zip(&request.bundles)
-        .map(|(bundle, input)| render_bundle(bundle, input, template, Form::default()));
+    let recorded = parsed.iter().map(Recorded::of).collect::<Result<Vec<_>, _>>()?;
+    let bundles = parsed.iter().zip(&request.bundles).zip(&recorded);
+    let bundles = bundles.map(|((bundle, input), recorded)| rendered(request, bundle, input, recorded));
     let bundles = bundles.collect::<Result<Vec<_>, _>>()?;
+    placing.placements = bundles
+        .iter()
+        .zip(&recorded)
+        .map(|(bundle, recorded)| (bundle.blob.name.to_string(), recorded.placement.clone()))
+        .collect();
+    let own_default = own_default(request, &bundles, &recorded);
     // The bundles are here, so others wait only while the catalog is read and written. They have to: of two that add at the
     // same time, one would undo what the other did.
     let (mut directory, file) = catalog_dir(&request.catalog)?;
@@ -84,6 +92,8 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<Added, Failure> {
     });
     directory.write(&texts.collect())?;
     let mut notes: Vec<String> = left_out::note(&left_out.concat(), "the catalog").into_iter().collect();
+    notes.extend(recorded_notes(request, &recorded));
+    notes.extend(change.notes);
     let now = &change.report.default_channel;
     notes.extend(match (&old_default, own_default) {
         (Some(old), _) if old != now => Some(format!("the default channel is `{now}`; it was `{old}`")),
@@ -153,36 +163,83 @@ fn add_failure(error: AddError) -> Failure {
     Failure::failed(error).help(help).at(place)
 }
 
-/// Where the command line names no channels, those that the bundles name themselves, if they agree. The answer is the default
-/// channel that they name, which counts for a package that the catalog does not have yet.
-fn own_channels(bundles: &[Bundle<'_>], request: &mut add::Request) -> Result<Option<ChannelName>, Failure> {
-    if !request.channels.is_empty() {
-        return Ok(None);
+/// What a bundle's own `metadata/annotations.yaml` says of its place in catalogs.
+#[derive(Debug, Default)]
+struct Recorded {
+    placement: Placement,
+    default_channel: Option<ChannelName>,
+    image_ref_template: Option<String>,
+}
+
+impl Recorded {
+    fn of(bundle: &Bundle<'_>) -> Result<Self, Failure> {
+        let Some(annotations) = bundle.annotations() else { return Ok(Self::default()) };
+        let at = |key| Some(annotations.place(key));
+        let channels = annotations.channels().iter().map(|name| name.parse()).collect::<Result<Vec<_>, _>>();
+        let channels = channels.map_err(|error| Failure::failed(error).at(at(CHANNELS)))?;
+        let policy = annotations.get(VERSION_POLICY).map(|policy| policy.parse::<Policy>()).transpose();
+        let policy = policy.map_err(|error| Failure::failed(error).at(at(VERSION_POLICY)))?;
+        Ok(Self {
+            placement: Placement { channels, policy },
+            default_channel: annotations.get(DEFAULT_CHANNEL).and_then(|name| name.parse().ok()),
+            image_ref_template: annotations.get(IMAGE_REF_TEMPLATE),
+        })
     }
-    let mut default_channel = None;
-    let mut first: Option<(&str, Vec<ChannelName>)> = None;
-    for bundle in bundles {
-        let Some(annotations) = bundle.annotations() else { continue };
-        let channels =
-            annotations.channels().iter().map(|name| name.parse()).collect::<Result<Vec<ChannelName>, _>>();
-        let channels =
-            channels.map_err(|error| Failure::failed(error).at(Some(annotations.place(CHANNELS))))?;
-        match &first {
-            Some((name, others)) if *others != channels => {
-                let message = format!("`{name}` and `{}` name different channels", bundle.name);
-                return Err(
-                    Failure::usage(message).help("name the channels with --channels, or add them one by one")
-                );
-            }
-            Some(_) => {}
-            None => {
-                let default = annotations.get(DEFAULT_CHANNEL).and_then(|name| name.parse().ok());
-                // Only a default that the package is going to have can be one.
-                default_channel = default.filter(|default| channels.contains(default));
-                first = Some((bundle.name, channels));
-            }
-        }
+}
+
+/// A bundle as the catalog is going to hold it: with its image, unless its manifests are to be embedded.
+fn rendered(
+    request: &AddRequest,
+    bundle: &Bundle<'_>,
+    input: &Input,
+    recorded: &Recorded,
+) -> Result<Rendered, Failure> {
+    let own = match input {
+        // Its own reference says more than a template.
+        Input::Image(Place::Registry(_)) => None,
+        _ if request.embed => None,
+        _ => recorded.image_ref_template.as_deref(),
+    };
+    let template = request.image_ref_template.as_deref().or(own);
+    let rendered = render_bundle(bundle, input, template, Form::default())?;
+    if rendered.blob.image.is_empty() && !request.embed {
+        let error =
+            format!("no image reference for `{input}`, which the catalog needs to refer to the bundle");
+        return Err(Failure::usage(error).help(
+            "pass --image-ref-template, such as `registry.example.com/{{.Package}}:v{{.Version}}`, or set \
+             `imageRefTemplate` in the package file; --embed puts the manifests into the catalog instead",
+        ));
     }
-    request.channels = first.map(|(_, channels)| channels).unwrap_or_default();
-    Ok(default_channel)
+    Ok(rendered)
+}
+
+/// The default channel that the newest bundle names, where the bundles choose their channels themselves. Only one that the
+/// package is going to have can be it.
+fn own_default(request: &AddRequest, bundles: &[Rendered], recorded: &[Recorded]) -> Option<ChannelName> {
+    if !request.request.channels.is_empty() {
+        return None;
+    }
+    let version = |bundle: &Rendered| bundle.csv.version.parse::<Version>().ok();
+    let newest = bundles.iter().zip(recorded).max_by_key(|(bundle, _)| version(bundle))?.1;
+    let channels = || recorded.iter().flat_map(|recorded| &recorded.placement.channels);
+    newest.default_channel.clone().filter(|default| channels().any(|channel| channel == default))
+}
+
+/// Which choices the bundles made where the command line leaves them open.
+fn recorded_notes(request: &AddRequest, recorded: &[Recorded]) -> Vec<String> {
+    let policies: BTreeSet<_> =
+        recorded.iter().filter_map(|own| own.placement.policy).map(Policy::as_str).collect();
+    let policies = policies.into_iter().filter(|_| request.request.policy.is_none());
+    let policies = policies.map(|policy| {
+        format!("the version policy is `{policy}`, as the bundle's `metadata/annotations.yaml` says")
+    });
+    let from_images = request.bundles.iter().all(|input| matches!(input, Input::Image(Place::Registry(_))));
+    let is_open = request.image_ref_template.is_none() && !request.embed && !from_images;
+    let templates: BTreeSet<_> =
+        recorded.iter().filter_map(|own| own.image_ref_template.as_deref()).collect();
+    let templates = templates.into_iter().filter(|_| is_open);
+    let templates = templates.map(|template| {
+        format!("the template of image references is `{template}`, as the bundle's `metadata/annotations.yaml` says")
+    });
+    policies.chain(templates).collect()
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use olmkit_bundle::annotations::is_generated;
 use olmkit_bundle::csv::annotation::CREATED_AT;
 use olmkit_bundle::finding::{self, Finding, Findings, Level};
 use olmkit_bundle::generate::package_file::FILE_NAME as PACKAGE_FILE;
@@ -22,8 +23,8 @@ use olmkit_bundle::source::Source;
 use olmkit_bundle::yaml;
 use olmkit_catalog::add::Policy;
 
-use super::catalog_add;
 use super::output::{CHART_FILE, Output};
+use super::{catalog_add, former};
 use crate::exit::Failure;
 use crate::files::Difference;
 use crate::files::{self, OutputDir};
@@ -116,6 +117,8 @@ pub struct GeneratedBundle {
     pub kept: Vec<String>,
     /// With `--check`: where the directory differs from the bundle, and nothing was written.
     pub stale: Option<Vec<Difference>>,
+    /// Where files beside the bundle contradict it.
+    pub notes: Vec<String>,
     /// What there is to say about the input.
     pub findings: Vec<Finding>,
 }
@@ -294,6 +297,8 @@ pub fn run(request: Request, access: &Access) -> Result<Outcome, Failure> {
     };
     let mut making = generate::Request::new(&package, &manifests);
     making.edge = edge;
+    making.version_policy = request.policy.map(Policy::as_str);
+    making.kept_annotations = kept_annotations(&request.output_dir);
     making.compat = request.compat;
     making.descriptors = request.descriptors;
     if request.pin_digests {
@@ -375,6 +380,13 @@ fn dated<'r>(
     Ok(with(time::now(), if given.is_some() { flag } else { By::Rule("the content has changed") }))
 }
 
+/// The annotations of the bundle in a directory that whoever added them keeps when it is generated again.
+fn kept_annotations(output_dir: &Path) -> BTreeMap<String, String> {
+    let mut kept = former::annotations(output_dir);
+    kept.retain(|key, _| !is_generated(key));
+    kept
+}
+
 /// The references of images with the digests that registries give them.
 fn pins(images: &BTreeSet<String>, access: &Access) -> Result<Pins, Failure> {
     let place = |image: &String| -> Result<Place, String> {
@@ -448,6 +460,9 @@ fn finish(
             directory.remove(&others.stale)?;
             answer.kept = others.kept;
         }
+    }
+    if let Some(text) = generated.files.get(former::ANNOTATIONS_FILE) {
+        answer.notes = former::differences(&output_dir, text);
     }
     answer.files = generated.files.into_keys().collect();
     answer.output_dir = output_dir;

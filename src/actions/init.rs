@@ -7,18 +7,20 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use olmkit_bundle::annotations::{self, is_generated};
 use olmkit_bundle::crd::Crd;
 use olmkit_bundle::generate::init::{self, Found};
 use olmkit_bundle::generate::package_file::FILE_NAME as PACKAGE_FILE;
 use olmkit_bundle::generate::{Base, CargoFile, Manifests};
 use olmkit_bundle::kinds;
-use olmkit_bundle::names::PackageName;
+use olmkit_bundle::names::{ChannelName, PackageName};
 use olmkit_bundle::parse::Object;
 use olmkit_bundle::source::Source;
 use olmkit_bundle::version::Version;
 use olmkit_bundle::yaml;
 use serde_json::Value as Json;
 
+use super::former;
 use super::generate::workspace;
 use super::output::{self, Output};
 use crate::exit::Failure;
@@ -206,10 +208,19 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
         _ => elsewhere.as_ref(),
     };
     let of_crate = cargo.as_ref().and_then(CargoFile::name_and_version);
+    let former = Former::of(&former_bundles(directory, from_csv, &survey));
+    let base = survey.base.clone().filter(|_| from_csv.is_none());
+    let has_csv_in_manifests = base.as_ref().is_some_and(|base| {
+        chosen.key == "kustomize" && chosen.paths.iter().any(|path| is_patched(directory, path, base))
+    });
+    let makefile_channels = makefile::channels(&makefile);
     let found = Found {
         cargo: cargo.as_ref(),
         csv: csv.as_ref(),
-        base: survey.base.clone().filter(|_| from_csv.is_none()).map(|path| place.path(&path)),
+        base: base.filter(|_| !has_csv_in_manifests).map(|path| place.path(&path)),
+        has_csv_in_manifests,
+        annotated_package: former.package,
+        bundle_annotations: former.annotations,
         package: match (elsewhere, &of_crate) {
             (Some(only), _) => valid_name(&only.name),
             // What is no package name is not taken from Cargo.toml.
@@ -222,8 +233,11 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
             _ => version(chart.as_ref(), &makefile),
         },
         fields: elsewhere.map(|only| only.fields.clone()).unwrap_or_default(),
-        channels: makefile::channels(&makefile),
-        default_channel: makefile::default_channel(&makefile),
+        default_channel: match makefile_channels.is_empty() {
+            true => former.default_channel,
+            false => makefile::default_channel(&makefile),
+        },
+        channels: if makefile_channels.is_empty() { former.channels } else { makefile_channels },
         chart,
         manifests: place.paths(if chosen.key == "manifests" { &chosen.paths } else { &chosen.crds }),
         samples: place.paths(&list(&survey.samples)),
@@ -299,6 +313,73 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
     let names: BTreeSet<_> = package_file.into_keys().chain(others.into_keys()).collect();
     let files = names.into_iter().collect();
     Ok(Initial { directory: request.directory, files, unused, missing, fill_in, next })
+}
+
+/// The metadata of earlier bundles, where they agree.
+#[derive(Default)]
+struct Former {
+    package: Option<String>,
+    channels: Vec<String>,
+    default_channel: Option<String>,
+    annotations: BTreeMap<String, String>,
+}
+
+impl Former {
+    fn of(bundles: &[PathBuf]) -> Self {
+        let all: Vec<_> = bundles
+            .iter()
+            .map(|bundle| {
+                let mut all = former::annotations(bundle);
+                let mut labels = former::labels(bundle);
+                labels.retain(|key, _| !is_generated(key));
+                labels.append(&mut all);
+                labels
+            })
+            .collect();
+        let Some(first) = all.first() else { return Self::default() };
+        let agreed =
+            |key: &str| first.get(key).filter(|value| all.iter().all(|one| one.get(key) == Some(value)));
+        let channels = agreed(annotations::CHANNELS).map_or("", String::as_str).split(',').map(str::trim);
+        let is_channel = |name: &&str| name.parse::<ChannelName>().is_ok();
+        let further = first.keys().filter(|key| !is_generated(key));
+        Self {
+            package: agreed(annotations::PACKAGE).and_then(|name| valid_name(name)),
+            channels: channels.filter(is_channel).map(str::to_owned).collect(),
+            default_channel: agreed(annotations::DEFAULT_CHANNEL)
+                .filter(|name| is_channel(&name.as_str()))
+                .cloned(),
+            annotations: further.filter_map(|key| Some((key.clone(), agreed(key)?.clone()))).collect(),
+        }
+    }
+}
+
+/// The bundles whose annotations count: that of the ClusterServiceVersion to start from, else those in the directory.
+fn former_bundles(directory: &Path, from_csv: Option<&Path>, survey: &Survey) -> Vec<PathBuf> {
+    match from_csv {
+        // `BUNDLE/manifests/CSV`
+        Some(csv) => csv.parent().and_then(Path::parent).into_iter().map(Path::to_owned).collect(),
+        None => {
+            let is_own =
+                |path: &&String| !path.split('/').any(|part| part != DEFAULT_OUTPUT && is_not_ours(part));
+            survey.bundles.iter().filter(is_own).map(|path| directory.join(path)).collect()
+        }
+    }
+}
+
+/// Whether a kustomization takes a file as it is and changes it, so that what it makes says more than the file.
+fn is_patched(directory: &Path, kustomization: &str, file: &str) -> bool {
+    const PLAIN: [&str; 3] = ["apiVersion", "kind", "resources"];
+    let Some(below) = Path::new(file).strip_prefix(kustomization).ok().and_then(Path::to_str) else {
+        return false;
+    };
+    let names = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+    let found = names.iter().find_map(|name| read_yaml(&directory.join(kustomization).join(name)));
+    found.is_some_and(|found| {
+        let mut resources = found["resources"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        let takes = resources.any(|path| path.trim_start_matches("./") == below);
+        let mut keys = found.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+        takes && keys.any(|key| !PLAIN.contains(&key))
+    })
 }
 
 /// Where the package file stands below the operator's directory: what it names is relative to it.

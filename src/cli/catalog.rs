@@ -209,15 +209,18 @@ pub struct Add {
     /// Channels to add the bundles to [default: those of their annotations]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     channels: Vec<ChannelName>,
-    /// Version policy: replaces, semver, semver-skippatch or skip-range [default: replaces]
+    /// Version policy: replaces, semver, semver-skippatch or skip-range [default: that of the package file the bundle was generated with, else the edges of its ClusterServiceVersion, else replaces]
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
     /// Default channel of the package [default for a new package: that of the bundle's annotations, else the first channel]
     #[arg(long, value_name = "NAME")]
     default_channel: Option<ChannelName>,
-    /// Template of the bundles' image references, with {{.Package}}, {{.Name}} and {{.Version}}; without it the manifests are embedded in the catalog
+    /// Template of the bundles' image references, with {{.Package}}, {{.Name}} and {{.Version}} [default: that of the package file the bundle was generated with]
     #[arg(long, value_name = "TEMPLATE", value_parser = NonEmptyStringValueParser::new())]
     image_ref_template: Option<String>,
+    /// Embed the manifests of bundles without an image reference in the catalog
+    #[arg(long, conflicts_with = "image_ref_template")]
+    embed: bool,
     /// Format of new files
     #[arg(long, value_enum, default_value_t = FileFormat::Yaml)]
     format: FileFormat,
@@ -249,7 +252,8 @@ enum FileFormat {
 const ADD_EXAMPLES: &str = "\
 Examples:
   olmkit catalog add catalog bundle --channels stable --image-ref-template registry.example.com/redis-operator-bundle:v{{.Version}}
-  olmkit catalog add catalog bundles/* --channels stable,fast --policy semver-skippatch";
+  olmkit catalog add catalog bundles/* --policy semver-skippatch --image-ref-template registry.example.com/{{.Package}}:v{{.Version}}
+  olmkit catalog add catalog registry.example.com/redis-operator-bundle:v0.2.0 --channels stable,fast";
 
 impl Add {
     fn request(self) -> (catalog_add::AddRequest, RegistryFlags) {
@@ -258,13 +262,21 @@ impl Add {
             FileFormat::Json => write::Format::Json,
         };
         let Self {
-            catalog, bundles, channels, policy, default_channel, image_ref_template, registry, ..
+            catalog,
+            bundles,
+            channels,
+            policy,
+            default_channel,
+            image_ref_template,
+            embed,
+            registry,
+            ..
         } = self;
-        let mut request = add::Request::new(channels, policy.unwrap_or_default());
+        let mut request = add::Request::new(channels, policy);
         request.strict = policy.is_some();
         request.default_channel = default_channel;
         request.format = format;
-        (catalog_add::AddRequest { catalog, bundles, request, image_ref_template }, registry)
+        (catalog_add::AddRequest { catalog, bundles, request, image_ref_template, embed }, registry)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::actions::generate::{GeneratedBundle, Outcome};
 use crate::actions::results::Checked;
 use crate::exit::Exit;
 use crate::files::Difference;
+use crate::progress;
 use crate::shell::argument;
 
 impl Outcome {
@@ -57,7 +58,8 @@ impl Answer for GeneratedBundle {
     }
 
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
-        self.findings.iter().try_for_each(|finding| write_finding(finding, talk))?;
+        let shown = self.findings.iter().filter(|found| found.level != Level::Info || !progress::is_hidden());
+        shown.into_iter().try_for_each(|finding| write_finding(finding, talk))?;
         if let Some(base) = &self.base {
             writeln!(talk, "base: {}", printable(&base.display().to_string()))?;
         }
@@ -66,6 +68,7 @@ impl Answer for GeneratedBundle {
             return writeln!(talk, "nothing was written because of {}", plural(errors, "error"));
         }
         let directory = self.output_dir.display().to_string();
+        self.notes.iter().try_for_each(|note| writeln!(talk, "note: {}", printable(note)))?;
         if let Some(stale) = &self.stale {
             stale.iter().try_for_each(|difference| write_difference(difference, &directory, out))?;
             return match stale.len() {

@@ -122,7 +122,7 @@ fn a_directory_without_files_is_no_catalog_for_any_verb() {
         assert!(refused.contains("`empty` contains no files of a catalog"), "{verb:?}: {refused}");
         assert!(refused.contains("`olmkit catalog add empty BUNDLE`"), "{verb:?}: {refused}");
     }
-    run(at, &["catalog", "add", "empty", "bundle", "--channels", "stable"], 0);
+    run(at, &["catalog", "add", "empty", "bundle", "--channels", "stable", "--embed"], 0);
     run(at, &["catalog", "validate", "empty"], 0);
 }
 

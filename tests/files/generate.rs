@@ -419,3 +419,135 @@ fn a_bundle_of_another_package_is_replaced_only_on_demand() {
     assert!(refused.contains("is another ClusterServiceVersion, and olmkit did not write it"), "{refused}");
     assert!(added(&before, at).is_empty());
 }
+
+#[test]
+fn the_package_file_decides_on_policy_and_image_for_catalogs_too() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    copy_manifests(&at.join("config"));
+    let settings = "package: echo\nchannels: [stable]\nversionPolicy: semver-skippatch\nmanifests: [config]\n\
+                    imageRefTemplate: 'example.com/{{.Package}}:v{{.Version}}'\n";
+    fs::write(at.join("olmkit.yaml"), settings).unwrap();
+    for version in ["1.0.0", "1.0.1", "1.0.2"] {
+        let bundle = format!("b/{version}");
+        run(at, &["bundle", "generate", "--version", version, "--output-dir", &bundle], 0);
+        let talk = said(&run(at, &["catalog", "add", "catalog", &bundle], 0));
+        assert!(talk.contains("the version policy is `semver-skippatch`, as the bundle's"), "{talk}");
+        assert!(talk.contains("the template of image references is `example.com/"), "{talk}");
+    }
+    let catalog = fs::read_to_string(at.join("catalog/echo/catalog.yaml")).unwrap();
+    assert!(
+        catalog.contains("- name: echo.v1.0.2\n  skips:\n  - echo.v1.0.0\n  - echo.v1.0.1\n"),
+        "{catalog}"
+    );
+    assert!(catalog.contains("image: example.com/echo:v1.0.2\n"), "{catalog}");
+    // What generate would write for the catalog is what the catalog has.
+    let check = ["bundle", "generate", "--version", "1.0.2", "--catalog", "catalog", "--output-dir", "c"];
+    run(at, &check, 0);
+    let talk = said(&run(at, &["catalog", "add", "catalog", "c", "--policy", "semver"], 1));
+    assert!(talk.contains("error"), "{talk}");
+}
+
+#[test]
+fn a_bundle_without_an_image_is_embedded_only_when_that_is_meant() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0"]);
+    let add = ["catalog", "add", "catalog", "b/0.1.0", "--channels", "stable"];
+    let refused = said(&run(at, &add, 2));
+    assert!(refused.contains("no image reference for `b/0.1.0`") && refused.contains("--embed"), "{refused}");
+    assert!(!at.join("catalog").exists());
+    run(at, &[&add[..], &["--embed"]].concat(), 0);
+    let refused = add_to_stable(at, "0.1.0", 1);
+    assert!(refused.contains("remove the bundle with `olmkit catalog remove`"), "{refused}");
+}
+
+#[test]
+fn annotations_of_others_stay_in_a_bundle() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    copy_manifests(&at.join("config"));
+    let settings = "package: echo\nmanifests: [config]\nannotations: {com.redhat.openshift.versions: v4.14}\n\
+                    bundleAnnotations: {example.com/team: things}\n";
+    fs::write(at.join("olmkit.yaml"), settings).unwrap();
+    fs::write(
+        at.join("bundle.Dockerfile"),
+        "FROM scratch\nLABEL example.com/tier=\"gold\"\nLABEL example.com/team=stuff\n",
+    )
+    .unwrap();
+    let generate = ["bundle", "generate", "--version", "1.0.0"];
+    let talk = said(&run(at, &generate, 0));
+    assert!(talk.contains("has the label `example.com/tier=gold`, which the bundle does not have"), "{talk}");
+    assert!(talk.contains("has the label `example.com/team=stuff`, and the bundle has `things`"), "{talk}");
+    let file = at.join("bundle/metadata/annotations.yaml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(
+        text.contains("com.redhat.openshift.versions: v4.14\n")
+            && text.contains("example.com/team: things\n")
+    );
+    fs::write(&file, format!("{text}  example.com/own: kept\n")).unwrap();
+    run(at, &generate, 0);
+    run(at, &[&generate[..], &["--check"]].concat(), 0);
+    assert!(fs::read_to_string(&file).unwrap().contains("example.com/own: kept\n"));
+    let settings = "package: echo\nmanifests: [config]\nbundleAnnotations: {olmkit.x: y}\n";
+    fs::write(at.join("olmkit.yaml"), settings).unwrap();
+    assert!(said(&run(at, &generate, 1)).contains("`olmkit.x` is generated"));
+}
+
+#[test]
+fn init_takes_over_the_metadata_of_a_bundle() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    copy_manifests(&at.join("deploy"));
+    fs::create_dir_all(at.join("bundle/manifests")).unwrap();
+    fs::create_dir_all(at.join("bundle/metadata")).unwrap();
+    let csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: store.v0.9.0}\nspec: {displayName: Store}\n";
+    fs::write(at.join("bundle/manifests/store.clusterserviceversion.yaml"), csv).unwrap();
+    let annotations = "annotations:\n  operators.operatorframework.io.bundle.package.v1: shop\n  \
+                       operators.operatorframework.io.bundle.channels.v1: stable,v1\n  \
+                       operators.operatorframework.io.bundle.channel.default.v1: v1\n  \
+                       com.redhat.openshift.versions: v4.12-v4.16\n";
+    fs::write(at.join("bundle/metadata/annotations.yaml"), annotations).unwrap();
+    let csv = "bundle/manifests/store.clusterserviceversion.yaml";
+    for (name, more) in [("a.yaml", &[][..]), ("b.yaml", &["--from-csv", csv][..])] {
+        run(at, &[&["bundle", "init", "--package-file", name], more].concat(), 0);
+        let text = fs::read_to_string(at.join(name)).unwrap();
+        for line in [
+            "package: shop\n",
+            "- stable\n",
+            "defaultChannel: v1\n",
+            "  com.redhat.openshift.versions: v4.12-v4.16\n",
+        ] {
+            assert!(text.contains(line), "{line} {text}");
+        }
+    }
+}
+
+#[test]
+fn init_leaves_the_base_to_a_kustomization_that_patches_it() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    copy_manifests(&at.join("config/default"));
+    fs::write(
+        at.join("config/default/kustomization.yaml"),
+        "resources: [crd.yaml, operator.yaml, webhook.yaml]\n",
+    )
+    .unwrap();
+    fs::create_dir_all(at.join("config/manifests/bases")).unwrap();
+    let base = "config/manifests/bases/echo.clusterserviceversion.yaml";
+    let csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: echo.v0.0.0}\nspec: {displayName: Echo}\n";
+    fs::write(at.join(base), csv).unwrap();
+    let resources = "resources: [bases/echo.clusterserviceversion.yaml, ../default]\n";
+    let file = at.join("config/manifests/kustomization.yaml");
+    for (name, text, is_base) in [
+        ("plain.yaml", resources.to_owned(), true),
+        ("patched.yaml", format!("{resources}patches: [{{path: patch.yaml}}]\n"), false),
+    ] {
+        fs::write(&file, text).unwrap();
+        run(at, &["bundle", "init", "--package-file", name], 0);
+        let text = fs::read_to_string(at.join(name)).unwrap();
+        assert!(text.contains("\n- config/manifests\n"), "{text}");
+        assert_eq!(text.contains(&format!("\nbase: {base}\n")), is_base, "{text}");
+        assert!(text.contains("\npackage: echo\n"), "{text}");
+    }
+}

@@ -29,7 +29,8 @@ fn backups_and_notes_are_left_out_of_the_image_and_the_catalog() {
     let (after, talk) = digest("after");
     assert_eq!(after, before);
     assert!(talk.contains("`manifests/#x#`") && talk.contains("left out of the image"), "{talk}");
-    let talk = said(&run(at, &["catalog", "add", "catalog", "b/0.1.0", "--channels", "stable"], 0));
+    let talk =
+        said(&run(at, &["catalog", "add", "catalog", "b/0.1.0", "--channels", "stable", "--embed"], 0));
     assert!(talk.contains("left out of the catalog"), "{talk}");
     let validated = String::from_utf8(run(at, &["bundle", "validate", "b/0.1.0"], 1).stdout).unwrap();
     assert!(validated.contains("remove `manifests/x.yaml.bak`, which looks like a backup"), "{validated}");

@@ -116,7 +116,7 @@ fn bundle_and_catalog() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let manifests = manifests().display().to_string();
     run(dir.path(), &generate("0.1.0", &[&manifests, "--output-dir", "bundle"]), 0);
-    run(dir.path(), &["catalog", "add", "catalog", "bundle", "--channels", "stable"], 0);
+    run(dir.path(), &["catalog", "add", "catalog", "bundle", "--channels", "stable", "--embed"], 0);
     dir
 }
 

@@ -22,6 +22,8 @@ pub struct Found<'f> {
     pub csv: Option<&'f Base<'f>>,
     /// The path of the ClusterServiceVersion, where it is to stay the base.
     pub base: Option<String>,
+    /// Whether the manifests contain the ClusterServiceVersion, with changes that its file does not have.
+    pub has_csv_in_manifests: bool,
     /// The package's name, where neither the crate nor the ClusterServiceVersion has it.
     pub package: Option<String>,
     /// The version, where the crate does not have it.
@@ -32,6 +34,10 @@ pub struct Found<'f> {
     pub channels: Vec<String>,
     /// The default channel.
     pub default_channel: Option<String>,
+    /// The package that the annotations of an earlier bundle name.
+    pub annotated_package: Option<String>,
+    /// Further annotations of an earlier bundle.
+    pub bundle_annotations: BTreeMap<String, String>,
     /// What Chart.yaml says.
     pub chart: Option<Json>,
     /// Files and directories with manifests.
@@ -60,7 +66,7 @@ const OF_ONE_NAME: [&str; 9] = [
 ];
 
 /// The keys in the order in which people fill them in, each with an example.
-const KEYS: [(&str, &str); 52] = [
+const KEYS: [(&str, &str); 54] = [
     ("package", "my-operator"),
     ("version", "0.1.0"),
     ("release", "'1'"),
@@ -87,6 +93,7 @@ const KEYS: [(&str, &str); 52] = [
     ("channels", "[stable]"),
     ("defaultChannel", "stable"),
     ("versionPolicy", VERSION_POLICIES[0]),
+    ("imageRefTemplate", "'quay.io/example/{{.Package}}-bundle:v{{.Version}}'"),
     ("replaces", "my-operator.v0.0.9"),
     ("skips", "[my-operator.v0.0.8]"),
     ("skipRange", "'>=0.0.1 <0.1.0'"),
@@ -110,6 +117,7 @@ const KEYS: [(&str, &str); 52] = [
     ("dependencies", "[{type: olm.package, value: {packageName: cert-manager, version: '>=1.0.0'}}]"),
     ("properties", "[{type: olm.maxOpenShiftVersion, value: '4.20'}]"),
     ("annotations", "{example.com/team: things}"),
+    ("bundleAnnotations", "{com.redhat.openshift.versions: v4.14}"),
     ("labels", "{example.com/team: things}"),
     ("csv", "{spec: {cleanup: {enabled: true}}}"),
     ("allow", "[{code: csv-min-kube-version-missing, reason: it runs on every Kubernetes}]"),
@@ -139,8 +147,11 @@ pub fn package_file(found: &Found<'_>) -> Initial {
         from_chart(chart, &mut values);
     }
     if let Some(csv) = found.csv {
-        from_csv(&csv.object.root.to_json(), found.base.is_some(), &mut values, &mut files);
+        let stays = found.base.is_some() || found.has_csv_in_manifests;
+        from_csv(&csv.object.root.to_json(), stays, &mut values, &mut files);
     }
+    set(&mut values, "package", json!(found.annotated_package));
+    set(&mut values, "bundleAnnotations", json!(found.bundle_annotations));
     for (key, list) in [
         ("manifests", &found.manifests),
         ("samples", &found.samples),

@@ -48,6 +48,7 @@ pub(super) fn files(
     findings: &mut Findings,
 ) -> BTreeMap<String, String> {
     let package = request.package;
+    let csv_annotations = csv["metadata"]["annotations"].clone();
     let mut parts = vec![Part::new(format!("manifests/{}{CSV_ENDING}", package.name), csv)];
     parts.extend(manifests.carried().map(|object| Part {
         path: format!("manifests/{}", file_name(object)),
@@ -71,9 +72,10 @@ pub(super) fn files(
         for (key, value) in
             [("mediatype.v1", "metrics+v1"), ("builder", builder), ("project_layout", "unknown")]
         {
-            annotations.insert(format!("operators.operatorframework.io.metrics.{key}"), value.to_owned());
+            annotations.insert(format!("{}{key}", annotations::METRICS), value.to_owned());
         }
     }
+    annotations.extend(further_annotations(request, &csv_annotations));
     parts.push(Part::new("metadata/annotations.yaml".into(), json!({ "annotations": annotations })));
     for (key, list) in
         [("dependencies", &package.settings.dependencies), ("properties", &package.settings.properties)]
@@ -103,6 +105,26 @@ pub(super) fn files(
         }
     }
     files
+}
+
+/// The annotations that do not follow from the format: kept from the bundle that is regenerated, the author's, and what tells
+/// `catalog add` how the package file wants the bundle placed.
+fn further_annotations(request: &Request<'_>, of_csv: &Value) -> BTreeMap<String, String> {
+    let settings = &request.package.settings;
+    let mut further = request.kept_annotations.clone();
+    let versions = of_csv[annotations::OPENSHIFT_VERSIONS].as_str();
+    further.extend(versions.map(|versions| (annotations::OPENSHIFT_VERSIONS.into(), versions.to_owned())));
+    further.extend(settings.bundle_annotations.clone());
+    let policy = request.version_policy.unwrap_or(&settings.version_policy);
+    for (key, value) in [
+        (annotations::VERSION_POLICY, policy),
+        (annotations::IMAGE_REF_TEMPLATE, settings.image_ref_template.as_str()),
+    ] {
+        if !value.is_empty() && request.compat.is_none() {
+            further.insert(key.to_owned(), value.to_owned());
+        }
+    }
+    further
 }
 
 /// A file of the bundle before it is text.

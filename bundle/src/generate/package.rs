@@ -16,6 +16,7 @@ use super::package_file::{
     CAPABILITIES, DEFAULT_CHANNEL, INSTALL_MODES, PackageFile, PackageSettings, VERSION_POLICIES,
 };
 use super::{codes, icon};
+use crate::annotations::is_generated;
 use crate::csv::Icon;
 use crate::finding::Finding;
 use crate::names::{ChannelName, CsvName, ImageRef, PackageName};
@@ -404,6 +405,10 @@ impl<'f> Check<'f> {
         }
         if !settings.skip_range.is_empty() {
             self.parse::<VersionRange>(&settings.skip_range, &["skipRange".into()]);
+        }
+        for key in settings.bundle_annotations.keys().filter(|key| is_generated(key)) {
+            let message = format!("`{key}` is generated: `bundleAnnotations` is for other annotations");
+            self.fail(message, &["bundleAnnotations".into(), key.as_str().into()]);
         }
         for (index, platform) in settings.platforms.iter().enumerate() {
             let parts: Vec<_> = platform.split('/').collect();

@@ -95,6 +95,8 @@ pub struct PackageSettings {
     /// How the edges of a version in a channel are chosen. Default: `replaces`.
     #[schemars(extend("enum" = VERSION_POLICIES))]
     pub version_policy: String,
+    /// The template of the bundle images' references, with `{{.Package}}`, `{{.Name}}` and `{{.Version}}`, for `catalog add`.
+    pub image_ref_template: String,
     /// The ClusterServiceVersion that this version takes over from, where no catalog decides.
     pub replaces: String,
     /// ClusterServiceVersions that may jump to this version and are no longer offered, where no catalog decides.
@@ -144,6 +146,8 @@ pub struct PackageSettings {
     pub properties: Vec<Property>,
     /// Further annotations of the ClusterServiceVersion.
     pub annotations: BTreeMap<String, String>,
+    /// Further annotations of the bundle, for `metadata/annotations.yaml` and the labels of its image.
+    pub bundle_annotations: BTreeMap<String, String>,
     /// Further labels of the ClusterServiceVersion.
     pub labels: BTreeMap<String, String>,
     /// Anything else that a ClusterServiceVersion can say: laid over the generated one, and it has the last word.

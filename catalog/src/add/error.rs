@@ -125,6 +125,8 @@ pub enum AddError {
         bundle: String,
         /// In which field they differ first.
         difference: String,
+        /// Whether the one in the catalog has no image.
+        is_embedded: bool,
         /// The bundle in the catalog.
         place: Option<Box<Place>>,
     },
@@ -236,6 +238,9 @@ impl AddError {
             Self::Template { .. } => {
                 "add the bundle's image to this file by hand, or expand it with `olmkit catalog template` and pass the result"
             }
+            Self::BundleDiffers { is_embedded: true, difference, .. } if difference.ends_with("`image`") => {
+                "the catalog contains the bundle's manifests and names no image: to refer to its image, remove the bundle with `olmkit catalog remove` (the package, if it is its only version) and add it again; to leave it as it is, pass --embed"
+            }
             Self::BundleDiffers { difference, .. } if difference.ends_with("`image`") => {
                 "pass the --image-ref-template, or the reference, that names the same image as before; a new image needs a new version"
             }
@@ -246,7 +251,7 @@ impl AddError {
             Self::UnknownVersion { .. } | Self::Channel { .. } => "`catalog validate` lists what is wrong",
             Self::Twice { .. } => "merge them into one and remove the other, then run the command again",
             Self::Breaks { .. } => {
-                "the edges of its neighbours are not those of the policy: edit the channel by hand"
+                "its edges and those of its neighbours do not fit together: choose a version policy with --policy, or edit the channel by hand"
             }
             Self::Text(error) => return error.help(),
             Self::DefaultChannel { .. } => "name a channel that the package has, or one the bundle goes into",

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use olmkit_bundle::finding::Place;
 use olmkit_bundle::names::{ChannelName, PackageName};
 
-use super::policy::Versioned;
-use super::{AddError, Policy, Request};
+use super::policy::{self, Versioned};
+use super::{AddError, Edges, Policy, Request};
 use crate::base64;
 use crate::fbc::{self, Entry, Icon};
 use crate::graph::{self, GraphError, VersionRelease};
@@ -40,11 +40,31 @@ pub(super) struct ChannelPlan<'c, 'a> {
     pub(super) name: String,
     /// The blob, when the channel is there.
     pub(super) blob: Option<&'c fbc::Channel<'a>>,
-    pub(super) policy: Policy,
     pub(super) entries: Vec<Entry<'a>>,
     /// The same by version.
     pub(super) sorted: Vec<Versioned>,
+    /// The head, as of the last time that the channel was sound.
     pub(super) head: Option<String>,
+    /// The bundle with which the channel stopped being sound, and why, unless a later one repaired that.
+    broken: Option<(String, GraphError)>,
+}
+
+/// Where a bundle goes, and what chooses its edges there.
+pub(super) struct Placing<'r> {
+    pub(super) channels: &'r [ChannelName],
+    pub(super) policy: Policy,
+    /// The edges that its author wrote; none where a policy was named.
+    pub(super) own: Option<Edges>,
+}
+
+impl<'r> Placing<'r> {
+    pub(super) fn by(policy: Policy, channel: &'r ChannelName) -> Self {
+        Self { channels: std::slice::from_ref(channel), policy, own: None }
+    }
+
+    fn has(&self, channel: &ChannelPlan<'_, '_>) -> bool {
+        self.channels.iter().any(|name| *name.as_str() == *channel.name)
+    }
 }
 
 impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
@@ -99,9 +119,9 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
         }
         let mut plan = Self::empty(index, package)?;
         plan.is_strict = request.strict;
-        for channel in &request.channels {
+        for channel in bundles.iter().flat_map(|bundle| request.channels_of(bundle)) {
             if !plan.channels.iter().any(|open| open.name == channel.as_str()) {
-                plan.open(channel, request.policy)?;
+                plan.open(channel)?;
             }
         }
         Ok(plan)
@@ -116,7 +136,7 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
     }
 
     /// Takes up a channel, which need not be there yet.
-    pub(super) fn open(&mut self, name: &ChannelName, policy: Policy) -> Result<(), AddError> {
+    pub(super) fn open(&mut self, name: &ChannelName) -> Result<(), AddError> {
         let mut found = self
             .blobs()
             .into_iter()
@@ -133,10 +153,10 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
             self.channels.push(ChannelPlan {
                 name: name.to_string(),
                 blob: None,
-                policy,
                 entries: Vec::new(),
                 sorted: Vec::new(),
                 head: None,
+                broken: None,
             });
             return Ok(());
         };
@@ -158,15 +178,20 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
         self.channels.push(ChannelPlan {
             name: name.to_string(),
             blob: Some(channel.blob),
-            policy,
             entries: channel.blob.entries.clone(),
             sorted,
             head: Some(linked.head().name.clone()),
+            broken: None,
         });
         Ok(())
     }
 
-    pub(super) fn add(&mut self, bundle: &'p Rendered, version: VersionRelease) -> Result<(), AddError> {
+    pub(super) fn add(
+        &mut self,
+        bundle: &'p Rendered,
+        version: VersionRelease,
+        placing: &Placing<'_>,
+    ) -> Result<(), AddError> {
         let name = bundle.blob.name.as_str();
         let known = self.check_bundle(bundle, &version)?;
         if self.asked.iter().any(|(other, _)| *other.blob.name == *name) {
@@ -174,12 +199,14 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
         }
         if !known {
             self.check_image(bundle)?;
-            self.channels.iter().try_for_each(|channel| self.check_absent(channel, name))?;
+            let mut channels = self.channels.iter().filter(|channel| placing.has(channel));
+            channels.try_for_each(|channel| self.check_absent(channel, name))?;
         }
         if self.is_strict {
-            self.channels.iter().try_for_each(|channel| channel.check_edges(self.index, name))?;
+            let mut channels = self.channels.iter().filter(|channel| placing.has(channel));
+            channels.try_for_each(|channel| channel.check_edges(self.index, name, placing.policy))?;
         }
-        self.enter(name, &version)?;
+        self.enter(name, &version, placing)?;
         self.asked.push((bundle, !known));
         if !known {
             self.new.push(bundle);
@@ -215,7 +242,13 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
         if let Some(known) = known {
             if let Some(difference) = difference(&known.blob.to_json(), &bundle.blob.to_json(), "") {
                 let place = Some(Box::new(catalog.place(known.at(&known.blob.name))));
-                return Err(AddError::BundleDiffers { bundle: name.to_owned(), difference, place });
+                let is_embedded = known.blob.image.is_empty();
+                return Err(AddError::BundleDiffers {
+                    bundle: name.to_owned(),
+                    difference,
+                    is_embedded,
+                    place,
+                });
             }
             return Ok(true);
         }
@@ -261,50 +294,36 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
         }
     }
 
-    /// Gives a bundle its entry in every channel that does not have it yet.
-    pub(super) fn enter(&mut self, name: &str, version: &VersionRelease) -> Result<(), AddError> {
-        let index = self.index;
+    /// Gives a bundle its entry in each of its channels that does not have it yet.
+    pub(super) fn enter(
+        &mut self,
+        name: &str,
+        version: &VersionRelease,
+        placing: &Placing<'_>,
+    ) -> Result<(), AddError> {
         let new = Versioned { name: name.to_owned(), version: version.clone() };
-        for channel in &mut self.channels {
-            if channel.entries.iter().any(|entry| *entry.name == *name) {
-                continue;
-            }
-            let place_of = |entry: &str| channel.place_of(index, entry);
-            if channel.policy == Policy::Replaces
-                && let Some(head) = &channel.head
-                && channel.sorted.iter().any(|other| other.name == *head && other.version > *version)
-            {
-                return Err(AddError::NotHigher {
-                    bundle: name.to_owned(),
-                    channel: channel.name.clone(),
-                    place: place_of(head),
-                    head: head.clone(),
-                });
-            }
-            let same = channel.sorted.iter().find(|other| other.version == *version);
-            if let Some(other) = same.filter(|_| channel.policy != Policy::Replaces) {
-                // Of the same precedence, told apart by build metadata alone: a policy cannot put them in order.
-                let (version, place) = (version.to_string(), place_of(&other.name));
-                return Err(AddError::VersionTaken {
-                    bundle: name.to_owned(),
-                    version,
-                    other: other.name.clone(),
-                    place,
-                });
-            }
-            channel.policy.insert(&mut channel.entries, &channel.sorted, &new, channel.head.as_deref());
-            let at = channel.sorted.partition_point(|other| other.version <= new.version);
-            channel.sorted.insert(at, new.clone());
-            let linked = graph::Channel::link(&channel.name, &channel.entries, |_| None);
-            let linked = linked.map_err(|errors| AddError::Breaks {
-                bundle: name.to_owned(),
-                channel: channel.name.clone(),
-                place: channel.blob.map(|blob| Box::new(index.catalog.place(blob.at.with(blob.name.span)))),
-                source: errors.into_iter().next().unwrap_or(GraphError::Empty),
-            })?;
-            channel.head = Some(linked.head().name.clone());
-        }
-        Ok(())
+        let index = self.index;
+        let mut channels = self.channels.iter_mut().filter(|channel| placing.has(channel));
+        channels.try_for_each(|channel| channel.enter(index, &new, placing))
+    }
+
+    /// Refuses channels that the bundles, once all are there, would have broken.
+    pub(super) fn check_channels(&self) -> Result<(), AddError> {
+        let broken = self.channels.iter().find_map(|channel| Some((channel, channel.broken.clone()?)));
+        broken.map_or(Ok(()), |(channel, (bundle, source))| {
+            let place =
+                channel.blob.map(|blob| Box::new(self.index.catalog.place(blob.at.with(blob.name.span))));
+            Err(AddError::Breaks { bundle, channel: channel.name.clone(), place, source })
+        })
+    }
+
+    /// Where the channels differ from what the ClusterServiceVersions say.
+    pub(super) fn differences(&self) -> Vec<String> {
+        let asked = self
+            .asked
+            .iter()
+            .flat_map(|(bundle, _)| self.channels.iter().filter_map(|channel| channel.difference_of(bundle)));
+        asked.collect()
     }
 
     pub(super) fn choose_default_channel(&mut self, request: &Request) -> Result<(), AddError> {
@@ -329,8 +348,10 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
                     wanted.filter(|wanted| *blob.default_channel != **wanted).map(str::to_owned);
             }
             None => {
-                let first = request.channels.first().map(ChannelName::as_str).unwrap_or_default();
-                let newest = self.asked.last().map(|(bundle, _)| &bundle.csv);
+                let newest = self.asked.last().map(|(bundle, _)| *bundle);
+                let first = newest.and_then(|bundle| request.channels_of(bundle).first());
+                let first = first.map(ChannelName::as_str).unwrap_or_default();
+                let newest = newest.map(|bundle| &bundle.csv);
                 // One that is not in base64 would spoil the catalog; it is the bundle's validator that speaks of it.
                 let icon =
                     newest.and_then(|csv| csv.icon.clone()).filter(|(data, _)| base64::decode(data).is_ok());
@@ -352,13 +373,107 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
 }
 
 impl ChannelPlan<'_, '_> {
+    /// Gives a bundle its entry, unless it has one.
+    ///
+    /// The channel need not be sound yet: edges that the authors wrote may lead to a bundle that comes next.
+    fn enter(
+        &mut self,
+        index: &Index<'_, '_>,
+        new: &Versioned,
+        placing: &Placing<'_>,
+    ) -> Result<(), AddError> {
+        if self.entries.iter().any(|entry| *entry.name == *new.name) {
+            return Ok(());
+        }
+        match &placing.own {
+            Some(own) => {
+                let mut edges = own.clone();
+                if let Some(head) = self.head.as_ref().filter(|head| !own.skips.contains(head))
+                    && own.replaces.is_none()
+                {
+                    self.check_higher(index, new)?;
+                    edges.replaces = Some(head.clone());
+                }
+                policy::insert_with(&mut self.entries, &self.sorted, new, edges);
+            }
+            None => {
+                if placing.policy == Policy::Replaces {
+                    self.check_higher(index, new)?;
+                } else {
+                    self.check_order(index, new)?;
+                }
+                placing.policy.insert(&mut self.entries, &self.sorted, new, self.head.as_deref());
+            }
+        }
+        let at = self.sorted.partition_point(|other| other.version <= new.version);
+        self.sorted.insert(at, new.clone());
+        match graph::Channel::link(&self.name, &self.entries, |_| None) {
+            Ok(linked) => {
+                self.head = Some(linked.head().name.clone());
+                self.broken = None;
+            }
+            Err(errors) => {
+                let error = errors.into_iter().next().unwrap_or(GraphError::Empty);
+                self.broken.get_or_insert((new.name.clone(), error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a bundle that is to replace the head but is older.
+    fn check_higher(&self, index: &Index<'_, '_>, new: &Versioned) -> Result<(), AddError> {
+        let Some(head) = &self.head else { return Ok(()) };
+        let older = |other: &Versioned| other.name == *head && other.version > new.version;
+        if !self.sorted.iter().any(older) {
+            return Ok(());
+        }
+        Err(AddError::NotHigher {
+            bundle: new.name.clone(),
+            channel: self.name.clone(),
+            place: self.place_of(index, head),
+            head: head.clone(),
+        })
+    }
+
+    /// Refuses a bundle of the same precedence as another, told apart by build metadata alone: a policy cannot put them in order.
+    fn check_order(&self, index: &Index<'_, '_>, new: &Versioned) -> Result<(), AddError> {
+        let Some(other) = self.sorted.iter().find(|other| other.version == new.version) else {
+            return Ok(());
+        };
+        Err(AddError::VersionTaken {
+            bundle: new.name.clone(),
+            version: new.version.to_string(),
+            other: other.name.clone(),
+            place: self.place_of(index, &other.name),
+        })
+    }
+
+    /// What there is to say about a bundle that the channel gives other edges than its ClusterServiceVersion.
+    pub(super) fn difference_of(&self, bundle: &Rendered) -> Option<String> {
+        let own = Edges::of_csv(&bundle.csv)?;
+        let name = bundle.blob.name.as_str();
+        let entry = self.entries.iter().find(|entry| *entry.name == *name)?;
+        let edges = Edges::of(entry);
+        let channel = &self.name;
+        (!edges.are_as(&own)).then(|| {
+            format!(
+                "`{name}` {edges} in `{channel}`, which is what OLM follows; its ClusterServiceVersion {own}"
+            )
+        })
+    }
+
     /// Refuses an entry that is there with edges that the policy does not give.
-    pub(super) fn check_edges(&self, index: &Index<'_, '_>, name: &str) -> Result<(), AddError> {
+    pub(super) fn check_edges(
+        &self,
+        index: &Index<'_, '_>,
+        name: &str,
+        policy: Policy,
+    ) -> Result<(), AddError> {
         match self.entries.iter().find(|entry| *entry.name == *name) {
-            Some(entry) if !self.policy.allows(entry, &self.sorted) => Err(AddError::OtherEdges {
+            Some(entry) if !policy.allows(entry, &self.sorted) => Err(AddError::OtherEdges {
                 bundle: name.to_owned(),
                 channel: self.name.clone(),
-                policy: self.policy,
+                policy,
                 place: self.place_of(index, name),
             }),
             _ => Ok(()),

@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
+use super::Edges;
 use crate::fbc::{Entry, Text};
 use crate::graph::VersionRelease;
 
@@ -182,6 +183,19 @@ impl Policy {
             }
         }
     }
+}
+
+/// Puts `new` into the entries of a channel with edges that no policy chose; its neighbours keep theirs.
+pub(super) fn insert_with(entries: &mut Vec<Entry<'_>>, sorted: &[Versioned], new: &Versioned, edges: Edges) {
+    let entry = Entry {
+        name: new.name.clone().into(),
+        replaces: edges.replaces.unwrap_or_default().into(),
+        skips: edges.skips.into_iter().map(Text::from).collect(),
+        skip_range: edges.skip_range.unwrap_or_default().into(),
+        ..Entry::default()
+    };
+    let at = sorted.partition_point(|other| other.version < new.version);
+    entries.insert(place(entries, sorted, at), entry);
 }
 
 /// Gives an entry the edges that are new, where it has those it had before.

@@ -1,5 +1,6 @@
 //! Catalogs as people write them, and what adding a bundle changes in their text.
 
+mod author;
 mod laws;
 mod places;
 mod styles;
@@ -33,7 +34,7 @@ pub(crate) fn rendered(version: &str) -> Rendered {
 
 pub(crate) fn request(channels: &str, policy: Policy) -> Request {
     let channels = channels.split(',').map(|name| name.parse().unwrap()).collect();
-    Request { channels, policy, strict: false, default_channel: None, format: Format::Yaml }
+    Request::new(channels, policy)
 }
 
 fn one_file(text: &str) -> CatalogFiles {

@@ -56,7 +56,7 @@ pub(super) fn change(plan: &Plan<'_, '_, '_>, format: Format) -> Result<Change, 
     let changed: Vec<_> = files.finish()?.into_iter().filter_map(created).collect();
     let report =
         changed.iter().map(|file| FileChange { path: file.path.clone(), added: file.created }).collect();
-    Ok(Change { report: AddReport::of(plan, report), files: changed })
+    Ok(Change { report: AddReport::of(plan, report), files: changed, notes: plan.differences() })
 }
 
 impl<'c, 'a> ChannelPlan<'c, 'a> {
