@@ -280,7 +280,8 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
     let of_crate = || found.cargo.and_then(CargoFile::name_and_version).map(|(name, _)| name);
     // Beside another package file the bundle is that one's.
     let is_first = !directory.join(PACKAGE_FILE).exists();
-    let package = found.package.clone().or_else(of_crate).filter(|_| is_first);
+    let package = found.annotated_package.clone().or_else(|| found.package.clone());
+    let package = package.or_else(of_crate).filter(|_| is_first);
     let bundle = Path::new(DEFAULT_OUTPUT);
     if let Some((other, beside)) = package.and_then(|name| Output::of(bundle).beside_other(&name)) {
         unused.push(format!("{DEFAULT_OUTPUT} (a bundle of the package `{other}`)"));
