@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use crate::installed;
 use crate::names::{ImageRef, check_label, check_subdomain};
 use crate::quantity;
 use crate::refused::{Check, PROTOCOLS, Refused, check_port_name, plain};
@@ -29,8 +30,12 @@ const PROGRESS_DEADLINE: i32 = 600;
 
 /// Everything that Kubernetes refuses of a Deployment's `spec`, in the order of its fields; then the numbers and booleans in
 /// it where Kubernetes expects a string. Nothing of a `spec` that does not fit the type otherwise: other findings say that.
-pub(crate) fn refused<'n>(spec: &'n Node<'n>) -> Vec<Refused<'n>> {
-    let Ok((typed, noted)) = decode::decode_noting::<DeploymentSpec>(spec) else { return Vec::new() };
+/// OLM mounts the `certificate` first, the Secret with the one that it issues for webhooks.
+pub(crate) fn refused<'n>(spec: &'n Node<'n>, certificate: Option<&str>) -> Vec<Refused<'n>> {
+    let Ok((mut typed, noted)) = decode::decode_noting::<DeploymentSpec>(spec) else { return Vec::new() };
+    if let (Some(secret), Some(pod)) = (certificate, &mut typed.template.spec) {
+        installed::mount_certificates(pod, secret);
+    }
     let mut check = Check::default();
     check.deployment(&typed);
     let quantities: BTreeSet<_> = noted.quantities.into_iter().collect();

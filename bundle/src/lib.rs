@@ -8,7 +8,7 @@
 //! - [`csv`], [`crd`], [`annotations`] and [`schema`] are views of what was read, and borrow from it;
 //! - [`validate`](mod@validate) checks it, rule by rule, and returns [`finding`]s; [`diff`](mod@diff) says what an upgrade changes;
 //! - [`generate`](mod@generate) makes bundles of an operator's manifests, [`convert`] of package manifests;
-//! - [`manifests`] renders a bundle as the objects that OLM v1 applies;
+//! - [`installed`] is the Deployment that OLM makes, [`manifests`] renders a bundle as the objects that OLM v1 applies;
 //! - [`go`] is how Go matches names of fields and writes numbers, [`quantity`] reads what Kubernetes calls one;
 //! - [`names`] and [`version`] are what catalogs and clusters know bundles by, [`cel`] evaluates constraints and rules.
 //!
@@ -37,6 +37,7 @@ pub mod email;
 pub mod finding;
 pub mod generate;
 pub mod go;
+pub mod installed;
 pub mod kinds;
 pub mod load;
 pub mod manifests;

@@ -17,6 +17,7 @@ use serde_json::Value as Json;
 
 use crate::load::BundleFiles;
 
+pub(crate) use config::apply as apply_config;
 pub use notes::{lacks_own_leases, unsound};
 
 /// Who issues the certificates of a bundle's webhooks.

@@ -27,8 +27,10 @@ fn check(from: &str, to: &str, expected: &str) {
     assert!(GOOD.contains(from), "{from}");
     let text = GOOD.replacen(from, to, 1);
     let document = yaml::first_document(&text).unwrap();
-    let found: Vec<_> =
-        refused(&document.root).iter().map(|own| format!("{}: {}", path(&own.path), own.message)).collect();
+    let found: Vec<_> = refused(&document.root, None)
+        .iter()
+        .map(|own| format!("{}: {}", path(&own.path), own.message))
+        .collect();
     assert_eq!(found.join("\n"), expected, "{text}");
 }
 
@@ -278,5 +280,5 @@ fn nothing_to_run() {
         "selector: {matchLabels: {a: b}}\ntemplate: {metadata: {labels: {a: b}}, spec: {}}",
     )
     .unwrap();
-    assert_eq!(refused(&document.root)[0].message, "the pods have no containers");
+    assert_eq!(refused(&document.root, None)[0].message, "the pods have no containers");
 }

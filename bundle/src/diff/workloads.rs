@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use super::codes;
 use crate::csv::DeploymentDescription;
 use crate::finding::{Code, Finding, Findings};
+use crate::installed;
 use crate::manifests::canonical_pod;
 use crate::parse::Csv;
 use crate::yaml::Step;
@@ -22,7 +23,16 @@ struct Comparison<'f, 'b, 'a> {
 /// Compares the Deployments of two ClusterServiceVersions.
 pub(super) fn compare(old: &Csv<'_, '_>, new: &Csv<'_, '_>, findings: &mut Findings) {
     let mut comparison = Comparison { old, new, findings };
-    let deployments = |csv: &Csv<'_, '_>| csv.typed.spec.install.spec.deployments.clone();
+    // As OLM makes them: it replaces what is mounted where its certificates go. That they come or go is said of the APIs and webhooks.
+    let mut serving = installed::serving(&old.typed.spec);
+    serving.extend(installed::serving(&new.typed.spec));
+    let deployments = |csv: &Csv<'_, '_>| {
+        let mut all = csv.typed.spec.install.spec.deployments.clone();
+        for own in &mut all {
+            own.spec.template.spec = installed::pod(own, serving.contains(own.name.as_str()));
+        }
+        all
+    };
     let (olds, news) = (deployments(old), deployments(new));
     for (at, deployment) in olds.iter().enumerate() {
         match news.iter().position(|next| next.name == deployment.name) {

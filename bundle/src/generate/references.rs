@@ -8,15 +8,10 @@ use super::rbac::Rbac;
 use super::workload::Workload;
 use super::{Compat, codes, webhook};
 use crate::finding::{Finding, Findings};
+use crate::installed;
 use crate::parse::Object;
-use crate::pod;
+use crate::pod::{self, Available, Lack};
 use crate::yaml::steps;
-
-/// By these annotations OpenShift makes a Secret for a Service.
-const SERVING_CERT: [&str; 2] = [
-    "service.beta.openshift.io/serving-cert-secret-name",
-    "service.alpha.openshift.io/serving-cert-secret-name",
-];
 
 /// Reports each Secret, ConfigMap and the like once that a Deployment cannot start without and that nothing makes. `serving` are the
 /// Deployments that OLM issues certificates for.
@@ -50,26 +45,53 @@ pub(super) fn report(
         findings
             .push(finding.help("have the operator create it, or tell users to create it after they install"));
     }
+    lacking(objects, workload, serving, findings);
+}
+
+/// What the pods need and would not have, as OLM makes them.
+fn lacking(
+    objects: &Objects<'_>,
+    workload: &Workload<'_>,
+    serving: &BTreeSet<String>,
+    findings: &mut Findings,
+) {
+    let mut in_bundle = Available::default();
+    let kept = objects.others.iter().filter(|object| pod::is_of_use(object.kind()));
+    kept.chain(&objects.services).for_each(|object| in_bundle.add(&object.root.to_json()));
     let mut said = BTreeSet::new();
     for deployment in &workload.deployments {
         let name = deployment.text("name");
         let Some(spec) = deployment.at(&["spec", "template", "spec"]) else { continue };
-        for needed in pod::needed(&spec.to_json()) {
+        let mut available = in_bundle.clone();
+        let mut pod = spec.to_json();
+        if serving.contains(name) {
+            available.add_certificate_of(name);
+            if let Ok(mut typed) = serde_json::from_value(pod.clone()) {
+                installed::mount_certificates(&mut typed, &installed::certificate_of(name));
+                pod = serde_json::to_value(&typed).unwrap_or(pod);
+            }
+        }
+        for needed in pod::needed(&pod) {
             let (kind, own) = (needed.kind, needed.name.as_str());
-            let by_olm = serving.contains(name) && own == pod::certificate_of(name);
-            if by_olm || is_made(objects, kind, own) || !said.insert((kind, own.to_owned())) {
+            let Some(lack) = available.lacks(&needed) else { continue };
+            // `webhook` tells what of OLM's certificate is missing.
+            let is_certificate = own == installed::certificate_of(name) && serving.contains(name);
+            if is_certificate || !said.insert((kind, own.to_owned())) {
                 continue;
             }
-            let message = format!(
-                "the Deployment `{name}` needs the {kind} `{own}`, which nothing in the bundle creates"
-            );
-            let help = if kind == pod::PRIORITY {
-                "add the PriorityClass to the manifests, or remove `priorityClassName`: the cluster refuses pods without it".to_owned()
-            } else if kind == pod::CLAIM {
-                "use `emptyDir` or `ephemeral.volumeClaimTemplate`, or tell users to create it before they install: a bundle cannot contain a PersistentVolumeClaim".to_owned()
-            } else {
-                help(objects, kind, own)
+            let help = match (&lack, kind) {
+                (Lack::Key { .. }, _) => {
+                    format!("add the key to the {kind}, or set `optional: true`: the pods wait until it is there")
+                }
+                (_, pod::PRIORITY) => {
+                    "add the PriorityClass to the manifests, or remove `priorityClassName`: the cluster refuses pods without it".to_owned()
+                }
+                (_, pod::CLAIM) => {
+                    "use `emptyDir` or `ephemeral.volumeClaimTemplate`, or tell users to create it before they install: a bundle cannot contain a PersistentVolumeClaim".to_owned()
+                }
+                _ => help(objects, kind, own),
             };
+            let message = lack.message(name, &needed);
             findings.push(spec.nearest(&needed.path).finding(&codes::REFERENCE_MISSING, message).help(help));
         }
     }
@@ -128,12 +150,4 @@ fn plain(objects: &Objects<'_>) -> Option<Finding> {
     let message = "the chart has no CustomResourceDefinition: the bundle owns no API";
     let finding = objects.deployments.first()?.finding(&codes::NO_API, message, steps!("kind"));
     Some(finding.help("give the CRDs of the operator too, which many charts leave out by default; if it has none, pass `--allow generate-no-api`"))
-}
-
-fn is_made(objects: &Objects<'_>, kind: &str, name: &str) -> bool {
-    let by_service = |service: &Object<'_, '_>| {
-        SERVING_CERT.iter().any(|key| service.text(steps!("metadata", "annotations", *key)) == name)
-    };
-    objects.others.iter().any(|object| object.kind() == kind && object.name() == name)
-        || kind == "Secret" && objects.services.iter().any(by_service)
 }

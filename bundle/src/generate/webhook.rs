@@ -14,14 +14,12 @@ use super::workload::{self, Setting};
 use super::{Compat, codes};
 use crate::crd::Crd;
 use crate::finding::{Finding, Findings, Level};
+use crate::installed::{self, CERTIFICATE_KEYS};
 use crate::parse::Object;
-use crate::pod;
 use crate::yaml::{Node, Step, steps};
 
 /// Where OLM mounts the certificate; whatever is mounted there makes room.
-const OLM_MOUNT: &str = "/tmp/k8s-webhook-server/serving-certs";
-/// Where OLM mounts the same certificate for servers of APIs.
-const OLM_API_MOUNT: &str = "/apiserver.local.config/certificates";
+const OLM_MOUNT: &str = installed::WEBHOOK_CERTIFICATE.path;
 /// The port of a webhook's Service that names none.
 const DEFAULT_PORT: i64 = 443;
 /// By this annotation cert-manager writes into CRDs.
@@ -517,18 +515,18 @@ pub(super) fn words(deployment: &Object<'_, '_>) -> Vec<String> {
 /// What makes a Deployment that serves webhooks use another certificate than OLM's.
 fn elsewhere(deployment: &Draft<'_>) -> Vec<Finding> {
     let name = deployment.text("name");
-    let olms = pod::certificate_of(name);
+    let olms = installed::certificate_of(name);
     let Some(spec) = deployment.at(&["spec", "template", "spec"]) else { return Vec::new() };
     let volumes = spec.items_of("volumes");
     let is_olms = |mount: &Draft<'_>| {
         let secret = |volume: &Draft<'_>| volume.get("secret").map(|own| own.text("secretName") == olms);
         volumes.iter().any(|own| own.text("name") == mount.text("name") && secret(own) == Some(true))
     };
-    let mut findings = Vec::new();
+    let mut findings = missing_keys(name, volumes);
     for container in spec.items_of("containers") {
         let mounts = container.items_of("volumeMounts");
         let mounts = mounts.iter().filter(|mount| is_olms(mount)).map(|mount| mount.text("mountPath"));
-        let mut trusted: Vec<&str> = vec![OLM_MOUNT, OLM_API_MOUNT];
+        let mut trusted: Vec<&str> = vec![OLM_MOUNT, installed::API_CERTIFICATE.path];
         trusted.extend(mounts);
         let is_trusted = |path: &str| {
             let directory = path.trim_end_matches('/');
@@ -563,6 +561,39 @@ fn elsewhere(deployment: &Draft<'_>) -> Vec<Finding> {
     findings
 }
 
+/// The keys that volumes take of OLM's Secret and that it does not have: such pods never start.
+fn missing_keys(deployment: &str, volumes: &[Draft<'_>]) -> Vec<Finding> {
+    let olms = installed::certificate_of(deployment);
+    let mut findings = Vec::new();
+    for volume in volumes {
+        let Some(secret) = volume.get("secret").filter(|own| own.text("secretName") == olms) else {
+            continue;
+        };
+        if secret.get("optional").is_some_and(|own| own.to_json() == true) {
+            continue;
+        }
+        let unknown = |item: &&Draft<'_>| !CERTIFICATE_KEYS.contains(&item.text("key"));
+        for item in secret.items_of("items").iter().filter(unknown) {
+            let key = item.text("key");
+            let message = format!(
+                "the volume `{}` of `Deployment/{deployment}` takes the key `{key}` of the Secret with the certificate of its webhooks, and OLM makes that Secret with `tls.crt`, `tls.key` and `olmCAKey` only: the pods never start",
+                volume.text("name")
+            );
+            let help = match key {
+                "ca.crt" => {
+                    "remove the item; where the operator reads the authority, take the key `olmCAKey`"
+                        .to_owned()
+                }
+                _ => {
+                    format!("have the operator read `{OLM_MOUNT}/tls.crt` and `tls.key`, and remove the item")
+                }
+            };
+            findings.push(item.finding(&codes::CERTIFICATE_ELSEWHERE, message).help(help));
+        }
+    }
+    findings
+}
+
 /// What a flag or variable would say to use OLM's certificate, if it names the one that webhooks are served with.
 fn certificate_setting(name: &str) -> Option<String> {
     let word = name.trim_start_matches('-').to_ascii_lowercase().replace('_', "-");
@@ -588,7 +619,7 @@ fn remount<'m>(
     secrets: &BTreeMap<&str, Object<'m, 'm>>,
     is_made: impl Fn(&str) -> bool,
 ) {
-    let olms = pod::certificate_of(deployment.text("name"));
+    let olms = installed::certificate_of(deployment.text("name"));
     let Some(pod) = deployment.at_mut(&["spec", "template", "spec"]) else { return };
     let mut gone = Vec::new();
     let volumes = pod.at(&["volumes"]).map(Draft::items).unwrap_or_default();
@@ -596,7 +627,7 @@ fn remount<'m>(
     let at_olms = |volume: &Draft<'_>| {
         let mounts = containers.iter().flat_map(|own| own.items_of("volumeMounts"));
         let mut own = mounts.filter(|mount| mount.text("name") == volume.text("name")).peekable();
-        own.peek().is_some() && own.all(|mount| mount.text("mountPath").trim_end_matches('/') == OLM_MOUNT)
+        own.peek().is_some() && own.all(|mount| installed::is_certificate_path(mount.text("mountPath")))
     };
     let mine: Vec<(String, Origin<'m>)> = volumes
         .iter()
@@ -617,7 +648,7 @@ fn remount<'m>(
                 let Some(mounts) = container.at_mut(&["volumeMounts"]) else { continue };
                 mounts.retain(|mount| {
                     let own = mount.text("name") == name;
-                    let at_olms = mount.text("mountPath").trim_end_matches('/') == OLM_MOUNT;
+                    let at_olms = installed::is_certificate_path(mount.text("mountPath"));
                     elsewhere |= own && !at_olms;
                     !(own && at_olms)
                 });

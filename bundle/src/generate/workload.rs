@@ -10,6 +10,7 @@ use super::package::Package;
 use super::{Compat, codes};
 use crate::deployment;
 use crate::finding::{Finding, Findings, Level};
+use crate::installed;
 use crate::parse::Object;
 use crate::subject::ServiceAccount;
 use crate::suggest::did_you_mean;
@@ -261,6 +262,10 @@ pub(super) fn report_refused(
         let help = "set `apiVersion: apps/v1`, and `spec.selector`, which has no default there";
         findings.push(Finding { level: Level::Warning, ..finding.help(help) });
     }
+    let webhooks = csv.at(&["spec"]).map(|own| own.items_of("webhookdefinitions"));
+    let services = csv.at(&["spec", "apiservicedefinitions"]).map(|own| own.items_of("owned"));
+    let entries = webhooks.into_iter().chain(services).flatten();
+    let serving: BTreeSet<_> = entries.map(|entry| entry.text("deploymentName")).collect();
     let deployments = csv.at(&["spec", "install", "spec"]).map(|own| own.items_of("deployments"));
     for deployment in deployments.unwrap_or_default() {
         let Some(spec) = deployment.get("spec").filter(|spec| spec.get("template").is_some()) else {
@@ -268,8 +273,10 @@ pub(super) fn report_refused(
         };
         let Ok(text) = write::to_string(&spec.to_json()) else { continue };
         let Ok(document) = first_document(&text) else { continue };
-        for refused in deployment::refused(&document.root) {
-            let message = format!("`Deployment/{}`: {}", deployment.text("name"), refused.message);
+        let name = deployment.text("name");
+        let certificate = serving.contains(name).then(|| installed::certificate_of(name));
+        for refused in deployment::refused(&document.root, certificate.as_deref()) {
+            let message = format!("`Deployment/{name}`: {}", refused.message);
             let finding = spec.nearest(&refused.path).finding(&codes::DEPLOYMENT_INVALID, message);
             findings.push(finding.help(refused.help));
         }

@@ -171,8 +171,8 @@ fn quantities(resources: &Json) -> bool {
     })
 }
 
-/// Applies a configuration to a Deployment, as OLM v1 does.
-pub(super) fn apply(deployment: &mut Json, config: &Map<String, Json>) {
+/// Applies a configuration to a Deployment, as OLM v1 does, and OLM v0 with `spec.config` of a Subscription.
+pub(crate) fn apply(deployment: &mut Json, config: &Map<String, Json>) {
     let list = |key: &str| match config.get(key) {
         Some(Json::Array(items)) => items.iter().cloned().map(pod).collect::<Vec<_>>(),
         _ => Vec::new(),

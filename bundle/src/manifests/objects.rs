@@ -14,14 +14,10 @@ use super::source::Parts;
 use super::{Certificate, Certificates, Options, RenderError};
 use crate::crd::{Crd, types};
 use crate::csv::{DeploymentDescription, WebhookDescription, annotation};
+use crate::installed;
 use crate::kinds::supported;
 use crate::yaml::{Node, steps};
 
-/// Where webhooks expect their certificates, and the names of the files.
-const VOLUMES: [(&str, &str, &str, &str); 2] = [
-    ("webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key"),
-    ("apiservice-cert", "/apiserver.local.config/certificates", "apiserver.crt", "apiserver.key"),
-];
 /// The port of a webhook that names none.
 const PORT: i32 = 443;
 
@@ -188,8 +184,14 @@ impl Renderer<'_, '_, '_> {
     }
 
     fn deployment(&self, deployment: &DeploymentDescription) -> Json {
-        let spec = serde_json::to_value(&deployment.spec).unwrap_or_default();
-        let mut spec = pod(spec);
+        let mut spec = deployment.spec.clone();
+        let serves = self.webhooks().iter().any(|webhook| webhook.deployment_name == deployment.name);
+        if let Some(pod) =
+            spec.template.spec.as_mut().filter(|_| serves && self.options.certificates.is_some())
+        {
+            installed::replace_certificates(pod, &certificate(&deployment.name));
+        }
+        let mut spec = pod(serde_json::to_value(&spec).unwrap_or_default());
         spec["revisionHistoryLimit"] = Json::from(1);
         let of_template = spec.pointer("/template/metadata/annotations").and_then(Json::as_object).cloned();
         let mut annotations: Map<String, Json> = Map::new();
@@ -205,10 +207,6 @@ impl Renderer<'_, '_, '_> {
         let mut metadata = self.metadata(&deployment.name);
         if !deployment.label.is_empty() {
             metadata["labels"] = json!(deployment.label);
-        }
-        let serves = self.webhooks().iter().any(|webhook| webhook.deployment_name == deployment.name);
-        if serves && self.options.certificates.is_some() {
-            mount_certificates(&mut spec["template"]["spec"], &certificate(&deployment.name));
         }
         let mut json =
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec});
@@ -397,33 +395,5 @@ impl Rule {
             texts.as_ref().filter(|texts| !texts.is_empty()).map(|texts| ((*name).to_owned(), json!(texts)))
         });
         Json::Object(fields.collect())
-    }
-}
-
-/// Gives every container the certificates, instead of whatever has their names or is mounted where they go.
-fn mount_certificates(spec: &mut Json, secret: &str) {
-    let mut gone: BTreeSet<String> = VOLUMES.iter().map(|(name, ..)| (*name).to_owned()).collect();
-    for mount in spec.pointer("/containers").and_then(Json::as_array).into_iter().flatten() {
-        for mount in mount["volumeMounts"].as_array().into_iter().flatten() {
-            let path = mount["mountPath"].as_str().unwrap_or_default();
-            if VOLUMES.iter().any(|(_, protected, ..)| *protected == path) {
-                gone.extend(mount["name"].as_str().map(str::to_owned));
-            }
-        }
-    }
-    let replace = |list: &mut Json, new: Vec<Json>| {
-        let old = list.as_array().cloned().unwrap_or_default();
-        let kept =
-            old.into_iter().filter(|item| !item["name"].as_str().is_some_and(|name| gone.contains(name)));
-        *list = kept.chain(new).collect();
-    };
-    let volumes = VOLUMES.map(|(name, _, certificate, key)| {
-        let items = json!([{"key": "tls.crt", "path": certificate}, {"key": "tls.key", "path": key}]);
-        json!({"name": name, "secret": {"secretName": secret, "items": items}})
-    });
-    replace(&mut spec["volumes"], volumes.into());
-    let mounts = VOLUMES.map(|(name, path, ..)| json!({"name": name, "mountPath": path}));
-    for container in spec["containers"].as_array_mut().into_iter().flatten() {
-        replace(&mut container["volumeMounts"], mounts.to_vec());
     }
 }

@@ -9,7 +9,8 @@ mod plans;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use olmkit_bundle::{annotations, pod};
+use olmkit_bundle::pod::Available;
+use olmkit_bundle::{annotations, installed, pod};
 use serde_json::{Value, json};
 
 use super::scope::{self, Chosen, Failed, Scope};
@@ -428,21 +429,8 @@ fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
     let containers = object.pointer("/spec/template/spec/containers").and_then(Value::as_array);
     let images = containers.into_iter().flatten().filter_map(|container| container["image"].as_str());
     let unpullable = images.into_iter().any(|image| view.registry.missing_images.contains(image));
-    let missing = |needed: &pod::Needed| {
-        let resource = match needed.kind {
-            "Secret" => &*known::SECRET,
-            pod::CLAIM => &*known::PERSISTENT_VOLUME_CLAIM,
-            pod::PRIORITY => &*known::PRIORITY_CLASS,
-            _ => &*known::CONFIG_MAP,
-        };
-        // OLM's certificate is not simulated.
-        needed.name != pod::certificate_of(&key.name)
-            && view.store.get(&Key::new(resource, &key.namespace, &needed.name)).is_none()
-    };
-    let pod = object.pointer("/spec/template/spec").unwrap_or(&Value::Null);
-    let missing = pod::needed(pod).into_iter().find(missing);
-    let trouble = missing.as_ref().map(|needed| format!("{} `{}` does not exist", needed.kind, needed.name));
-    let broken = unpullable || missing.is_some();
+    let trouble = lacking(view, object);
+    let broken = unpullable || trouble.is_some();
     let unavailable = |mut condition: Value| {
         if let Some(trouble) = &trouble {
             condition["message"] = trouble.as_str().into();
@@ -488,6 +476,40 @@ fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
         ],
     });
     Some(Change::status(format!("roll {}/{} {generation}", key.namespace, key.name), 600, key, patch))
+}
+
+/// What keeps the pods of a Deployment from starting: something that they mount or read and that is not there.
+fn lacking(view: &View<'_>, object: &Value) -> Option<String> {
+    let key = Key::of(object);
+    let pod = object.pointer("/spec/template/spec")?;
+    let needed = pod::needed(pod);
+    if needed.is_empty() {
+        return None;
+    }
+    let mut available = Available::default();
+    let namespaced =
+        [&*known::SECRET, &*known::CONFIG_MAP, &*known::PERSISTENT_VOLUME_CLAIM, &*known::SERVICE];
+    for resource in namespaced {
+        view.store.list(resource, Some(&key.namespace)).for_each(|own| available.add(own));
+    }
+    view.store.list(&known::PRIORITY_CLASS, None).for_each(|own| available.add(own));
+    // The Secret is not simulated; only OLM makes a volume of it.
+    let certificate = installed::certificate_of(&key.name);
+    let volumes = pod.get("volumes").and_then(Value::as_array);
+    let is_olms = |volume: &Value| {
+        volume["name"] == installed::API_CERTIFICATE.name
+            && volume["secret"]["secretName"] == certificate.as_str()
+    };
+    if volumes.into_iter().flatten().any(is_olms) {
+        available.add_certificate_of(&key.name);
+    }
+    needed.iter().find_map(|needed| {
+        let (kind, name) = (needed.kind, &needed.name);
+        Some(match available.lacks(needed)? {
+            pod::Lack::Object => format!("{kind} `{name}` does not exist"),
+            pod::Lack::Key { key, .. } => format!("{kind} `{name}` has no key `{key}`"),
+        })
+    })
 }
 
 /// The API server begins to serve a CRD, and remembers the versions that objects are stored at.

@@ -123,6 +123,47 @@ fn a_certificate_that_is_mounted_elsewhere_comes_from_olm() {
 }
 
 #[test]
+fn keys_that_olm_does_not_put_into_its_secret_are_a_finding() {
+    let webhooks = WEBHOOKS.replace("MOUNT", "cert").replace("PATH", "/certs");
+    let with = |items: &str| {
+        let webhooks = webhooks.replace("secretName: tls}}", &format!("secretName: tls, {items}}}}}"));
+        let lines = run(&[CONVERTING, &webhooks]).lines();
+        lines.lines().filter(|line| line.contains("warning")).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(
+        with("items: [{key: tls.crt, path: a}, {key: tls.key, path: b}, {key: olmCAKey, path: c}]"),
+        ""
+    );
+    assert_eq!(with("optional: true, items: [{key: keystore.p12, path: a}]"), "");
+    insta::assert_snapshot!(with("items: [{key: keystore.p12, path: keystore.p12}]"), @"warning[generate-certificate-elsewhere] 1.yaml:40:64: the volume `cert` of `Deployment/echo-operator` takes the key `keystore.p12` of the Secret with the certificate of its webhooks, and OLM makes that Secret with `tls.crt`, `tls.key` and `olmCAKey` only: the pods never start (have the operator read `/tmp/k8s-webhook-server/serving-certs/tls.crt` and `tls.key`, and remove the item)");
+    insta::assert_snapshot!(with("items: [{key: tls.crt, path: a}, {key: ca.crt, path: b}]"), @"warning[generate-certificate-elsewhere] 1.yaml:40:91: the volume `cert` of `Deployment/echo-operator` takes the key `ca.crt` of the Secret with the certificate of its webhooks, and OLM makes that Secret with `tls.crt`, `tls.key` and `olmCAKey` only: the pods never start (remove the item; where the operator reads the authority, take the key `olmCAKey`)");
+}
+
+#[test]
+fn many_crds_that_one_webhook_converts() {
+    let webhooks = WEBHOOKS.replace("MOUNT", "cert").replace("PATH", "/certs");
+    let crds: Vec<String> =
+        ["backupscertificate", "schedules", "restores", "databases", "connections", "instances"]
+            .iter()
+            .map(|plural| {
+                let names = format!(
+                    "{{kind: K{plural}, plural: {plural}, singular: s{plural}, listKind: K{plural}List}}"
+                );
+                CONVERTING
+                    .replace("echoes.example.com", &format!("{plural}.example.com"))
+                    .replace("{kind: Echo, plural: echoes, singular: echo, listKind: EchoList}", &names)
+            })
+            .collect();
+    let all: Vec<&str> = crds.iter().map(String::as_str).chain([webhooks.as_str()]).collect();
+    let generated = run(&all);
+    assert_eq!(
+        generated.csv()["spec"]["webhookdefinitions"][0]["generateName"],
+        "cbackupscertificateconnectionsdatabasesinstancesrestoresschedules.kb.io"
+    );
+    assert!(!generated.lines().contains("error["), "{}", generated.lines());
+}
+
+#[test]
 fn a_webhook_with_another_certificate_is_a_finding() {
     let webhooks = WEBHOOKS.replace("MOUNT", "cert").replace("PATH", "/certs");
     let with = |arguments: &str| {

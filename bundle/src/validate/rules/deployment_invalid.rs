@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use crate::deployment;
 use crate::finding::{Code, Findings, Level};
+use crate::installed;
 use crate::names::check_subdomain;
 use crate::source::Span;
 use crate::validate::facts::Facts;
@@ -21,6 +22,7 @@ pub(crate) static RULE: Rule = Rule {
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     let mut names = BTreeSet::new();
+    let serving = installed::serving(&csv.typed.spec);
     let absent = Node { value: Value::Null, span: Span::default() };
     for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
         let above = steps!("spec", "install", "spec", "deployments", index);
@@ -36,7 +38,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             findings.push(finding.help("give every deployment a unique name, such as `redis-operator`"));
         }
         let above: Vec<_> = above.iter().chain(steps!("spec")).copied().collect();
-        for refused in deployment::refused(csv.object.root.at_folded(&above).unwrap_or(&absent)) {
+        let certificate = serving.contains(name).then(|| installed::certificate_of(name));
+        let spec = csv.object.root.at_folded(&above).unwrap_or(&absent);
+        for refused in deployment::refused(spec, certificate.as_deref()) {
             let path: Vec<_> = above.iter().chain(&refused.path).copied().collect();
             let finding = csv.object.finding(&RULE.code, refused.message, &path);
             findings.push(finding.help(refused.help));

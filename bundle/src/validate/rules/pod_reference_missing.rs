@@ -1,10 +1,11 @@
 use std::collections::BTreeSet;
 
 use crate::finding::{Code, Findings, Level};
-use crate::pod;
+use crate::installed;
+use crate::pod::{self, Available, Lack};
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
-use crate::yaml::{Node, steps};
+use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
@@ -16,53 +17,42 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-/// By this annotation OpenShift makes a Secret for a Service.
-const SERVING_CERT: [&str; 2] = [
-    "service.beta.openshift.io/serving-cert-secret-name",
-    "service.alpha.openshift.io/serving-cert-secret-name",
-];
-
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv().filter(|_| facts.all_manifests_are_read()) else { return };
-    let mut made: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for object in facts.objects() {
-        match object.kind() {
-            "Secret" | "ConfigMap" | pod::PRIORITY => drop(made.insert((object.kind(), object.name()))),
-            "Service" => {
-                let named = SERVING_CERT.map(|key| object.text(steps!("metadata", "annotations", key)));
-                made.extend(named.map(|name| ("Secret", name)));
-            }
-            _ => {}
-        }
+    let mut in_bundle = Available::default();
+    for object in facts.objects().filter(|object| pod::is_of_use(object.kind())) {
+        in_bundle.add(&object.root.to_json());
     }
-    let install = steps!("spec", "install", "spec", "deployments");
-    let deployments = csv.object.root.at_folded(install).and_then(Node::as_sequence).unwrap_or(&[]);
+    let serving = installed::serving(&csv.typed.spec);
     let mut said = BTreeSet::new();
-    for (index, deployment) in deployments.iter().enumerate() {
+    for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
         let path = steps!("spec", "install", "spec", "deployments", index, "spec", "template", "spec");
-        let Some(pod) = deployment.at_folded(steps!("spec", "template", "spec")) else { continue };
-        let name = deployment.get("name").and_then(Node::as_str).unwrap_or("");
-        for needed in pod::needed(&pod.to_json()) {
-            let is_made = made.contains(&(needed.kind, needed.name.as_str()));
-            let by_olm = needed.name == pod::certificate_of(name);
-            if is_made || by_olm || !said.insert((needed.kind, needed.name.clone())) {
+        let name = deployment.name.as_str();
+        let is_serving = serving.contains(name);
+        let Some(pod) = installed::pod(deployment, is_serving) else { continue };
+        let mut available = in_bundle.clone();
+        if is_serving {
+            available.add_certificate_of(name);
+        }
+        for needed in pod::needed(&serde_json::to_value(&pod).unwrap_or_default()) {
+            let Some(lack) = available.lacks(&needed) else { continue };
+            if !said.insert((needed.kind, needed.name.clone())) {
                 continue;
             }
             let (kind, own) = (needed.kind, &needed.name);
-            let message = format!(
-                "the Deployment `{name}` needs the {kind} `{own}`, which nothing in the bundle creates"
-            );
             let path: Vec<_> = path.iter().chain(&needed.path).copied().collect();
-            let way_out = match kind {
-                pod::CLAIM => "use `emptyDir` or `ephemeral.volumeClaimTemplate`".to_owned(),
-                pod::PRIORITY => {
+            let way_out = match (&lack, kind) {
+                (Lack::Key { .. }, _) => format!("add the key to the {kind}, or set `optional: true`"),
+                (_, pod::CLAIM) => "use `emptyDir` or `ephemeral.volumeClaimTemplate`".to_owned(),
+                (_, pod::PRIORITY) => {
                     "add the PriorityClass to `manifests/`, or remove `priorityClassName`".to_owned()
                 }
                 _ => format!("add the {kind} to `manifests/`, or set `optional: true`"),
             };
+            let message = lack.message(name, &needed);
             let finding = csv.object.finding(&RULE.code, message, &path).subject(format!("{kind}/{own}"));
-            let help = format!("{way_out}; otherwise the pods wait until it is created");
-            findings.push(finding.help(help));
+            let until = if lack == Lack::Object { "it is created" } else { "it has the key" };
+            findings.push(finding.help(format!("{way_out}; otherwise the pods wait until {until}")));
         }
     }
 }

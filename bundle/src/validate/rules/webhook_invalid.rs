@@ -34,7 +34,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 "name a deployment of `spec.install.spec.deployments`".into(),
             ));
         }
-        if !names.insert((webhook.kind.as_str(), webhook.generate_name.as_str())) {
+        let converts = webhook.kind == CONVERSION;
+        if !converts && !names.insert((webhook.kind.as_str(), webhook.generate_name.as_str())) {
             let message =
                 format!("a second webhook of this type is named `{}`", plain(&webhook.generate_name));
             refused.push((steps!("generateName").to_vec(), message, NAME_HELP.into()));
@@ -65,11 +66,10 @@ fn of_webhook(webhook: &WebhookDescription) -> Vec<Refused> {
     let converts = webhook.kind == CONVERSION;
     let name = webhook.generate_name.as_str();
     let parts = name.split('.').count();
-    // OLM makes it the webhook's name, which has a domain, and the value of a label.
+    // OLM makes it the webhook's name, which has a domain, and the value of a label; nothing of what converts.
     let why = check_subdomain(name).and_then(|()| check_label_value(name)).err();
-    let why =
-        why.or_else(|| (!converts && parts < 3).then_some("it has fewer than three parts with dots between"));
-    if let Some(why) = why {
+    let why = why.or_else(|| (parts < 3).then_some("it has fewer than three parts with dots between"));
+    if let Some(why) = why.filter(|_| !converts) {
         push(steps!("generateName"), format!("`{}` cannot name a webhook: {why}", plain(name)), NAME_HELP);
     }
     let side_effects = ["None", "NoneOnDryRun"];

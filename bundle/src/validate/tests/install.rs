@@ -87,6 +87,56 @@ fn a_bundle_that_installs_has_no_finding() {
 }
 
 #[test]
+fn what_olm_makes_of_a_deployment_is_judged() {
+    let mount = "volumeMounts: [{name: data, mountPath: /data}]";
+    let certificate = "volumeMounts: [{name: cert, mountPath: /tmp/k8s-webhook-server/serving-certs}]";
+    assert_eq!(codes_after(mount, certificate), [""; 0], "OLM replaces the mount");
+    let elsewhere = "volumeMounts: [{name: cert, mountPath: /certs}]";
+    assert_eq!(codes_after(mount, elsewhere), ["deployment-invalid"]);
+    let containers = "              containers:\n";
+    let by_init = "              initContainers: [{name: import, image: a, volumeMounts: [{name: apiservice-cert, mountPath: /in}]}]\n              containers:\n";
+    assert_eq!(codes_after(containers, by_init), [""; 0], "OLM adds the volume");
+    let long = "generateName: ccachesnodesshardsusersbackupsrestoresbackupschedulesreplicas.kb.io";
+    assert_eq!(codes_after("generateName: ccache.example.com", long), [""; 0], "no label is made of it");
+    assert_eq!(codes_after("generateName: vcache.example.com", &long.replace('c', "v")), ["webhook-invalid"]);
+}
+
+#[test]
+fn what_pods_need_as_olm_makes_them() {
+    let after = |volume: &str, mount: &str| {
+        let text = GOOD.replacen("{name: data, emptyDir: {}}", volume, 1);
+        let text = text.replacen("{name: data, mountPath: /data}", mount, 1);
+        let files = example_bundle(&text);
+        let findings = validate(&Bundle::parse(&files), &[OLM]);
+        let of_pods = findings.iter().filter(|own| own.code.name == "pod-reference-missing");
+        of_pods.map(|own| own.message.clone()).collect::<Vec<_>>().join("\n")
+    };
+    let tls = "{name: cert, secret: {secretName: tls}}";
+    assert_eq!(after(tls, "{name: cert, mountPath: /tmp/k8s-webhook-server/serving-certs}"), "");
+    assert_eq!(after(tls, "{name: cert, mountPath: /apiserver.local.config/certificates}"), "");
+    assert_eq!(
+        after(tls, "{name: cert, mountPath: /certs}"),
+        "the Deployment `cache` needs the Secret `tls`, which nothing in the bundle creates"
+    );
+    assert_eq!(
+        after("{name: data, emptyDir: {}}, {name: a, configMap: {name: a}}", "{name: data, mountPath: /a}"),
+        ""
+    );
+    assert_eq!(
+        after(
+            "{name: data, emptyDir: {}}, {name: a, persistentVolumeClaim: {claimName: a}}",
+            "{name: data, mountPath: /a}"
+        ),
+        "the Deployment `cache` needs the PersistentVolumeClaim `a`, which nothing in the bundle creates"
+    );
+    let olms = "{name: cert, secret: {secretName: cache-service-cert, items: [{key: tls.crt, path: a}, {key: ca.crt, path: b}]}}";
+    assert_eq!(
+        after(olms, "{name: cert, mountPath: /certs}"),
+        "the Deployment `cache` needs the key `ca.crt` of the Secret `cache-service-cert`, which has only `olmCAKey`, `tls.crt`, `tls.key`"
+    );
+}
+
+#[test]
 fn what_kubernetes_or_olm_refuse_at_installation() {
     for (from, to, code) in [
         // The ClusterServiceVersion.

@@ -2,6 +2,7 @@
 //! `pkg/controller/operators/olm/operator.go`, `transitionCSVState`).
 
 use olmkit_bundle::csv::DeploymentDescription;
+use olmkit_bundle::installed;
 use serde_json::{Value, json};
 
 use super::super::names;
@@ -395,43 +396,30 @@ impl<'o> Operator<'o, '_> {
         }])
     }
 
-    /// A Deployment with what OLM adds: the annotations, the name of the OperatorCondition, the Subscription's wishes.
+    /// A Deployment as OLM makes it, with its owner.
     fn deployment(self, description: &DeploymentDescription) -> Value {
-        let mut spec = serde_json::to_value(&description.spec).unwrap_or_default();
-        merge(&mut spec, &json!({"revisionHistoryLimit": 1}));
-        merge(&mut spec, &json!({"template": {"metadata": {"annotations": self.csv.metadata.annotations}}}));
-        let config = self.subscription().and_then(|subscription| subscription.spec.config.clone());
-        if let Some(pod) = spec.pointer_mut("/template/spec") {
-            let config = config.unwrap_or_default();
-            for field in ["nodeSelector", "affinity"] {
-                if let Some(value) = config.get(field) {
-                    pod[field] = value.clone();
-                }
-            }
-            for container in pod.get_mut("containers").and_then(Value::as_array_mut).into_iter().flatten() {
-                let mut env = container.get("env").and_then(Value::as_array).cloned().unwrap_or_default();
-                let added = config.get("env").and_then(Value::as_array).cloned().unwrap_or_default();
-                let name = json!({"name": "OPERATOR_CONDITION_NAME", "value": self.csv.name()});
-                for variable in added.into_iter().chain([name]) {
-                    env.retain(|other| other["name"] != variable["name"]);
-                    env.push(variable);
-                }
-                container["env"] = Value::Array(env);
-                if let Some(resources) = config.get("resources") {
-                    container["resources"] = resources.clone();
-                }
-            }
-        }
+        let subscription = self.subscription();
+        let config = subscription.and_then(|found| found.spec.config.as_ref()?.as_object());
+        let serving = installed::serving(&self.csv.spec);
+        let owner = installed::Owner {
+            csv: self.csv.name(),
+            annotations: self.csv.metadata.annotations.as_ref(),
+            is_serving: serving.contains(description.name.as_str()),
+            config,
+        };
+        let mut object = installed::deployment(description, owner);
         let mut labels = self.owned();
-        labels["olm.deployment-spec-hash"] = json!(names::hash(&spec.to_string()));
-        json!({
-            "apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {
-                "name": description.name, "namespace": self.scope.namespace, "labels": labels,
-                "ownerReferences": self.owner(false),
-            },
-            "spec": spec,
-        })
+        labels["olm.deployment-spec-hash"] = json!(names::hash(&object["spec"].to_string()));
+        merge(
+            &mut object,
+            &json!({
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {
+                    "namespace": self.scope.namespace, "labels": labels, "ownerReferences": self.owner(false),
+                },
+            }),
+        );
+        object
     }
 
     fn subscription(self) -> Option<&'o Object<Subscription>> {
