@@ -332,7 +332,7 @@ fn the_table_of_rules() {
     csv-annotation-case error olm
     csv-annotations-missing warning olm
     csv-api-version-missing error olm
-    csv-api-version-unknown error install
+    csv-api-version-unknown warning install
     csv-api-without-example warning olm
     csv-capability-unknown error capabilities
     csv-category-unknown error categories

@@ -35,8 +35,12 @@ pub(super) fn steps(chosen: &[Chosen], namespace: &str, registry: &Registry) -> 
 fn manifests(chosen: &Chosen, namespace: &str, registry: &Registry) -> (Value, Vec<Value>) {
     let inline = !chosen.bundle.manifests.is_empty();
     let all = if inline { Some(&chosen.bundle.manifests) } else { registry.bundles.get(&chosen.csv) };
-    let (csv, others): (Vec<Value>, Vec<Value>) =
-        all.into_iter().flatten().cloned().partition(|object| object["kind"] == olmkit_bundle::csv::KIND);
+    let (csv, others): (Vec<Value>, Vec<Value>) = all
+        .into_iter()
+        .flatten()
+        .cloned()
+        .map(as_typed)
+        .partition(|object| object["kind"] == olmkit_bundle::csv::KIND);
     let mut csv = csv.into_iter().next().unwrap_or_else(|| stub(chosen));
     let properties = json!({"properties": chosen.bundle.properties}).to_string();
     let replaces = if chosen.replaces.is_empty() { Value::Null } else { json!(chosen.replaces) };
@@ -59,6 +63,25 @@ fn manifests(chosen: &Chosen, namespace: &str, registry: &Registry) -> (Value, V
         object
     });
     (csv, placed.collect())
+}
+
+/// A manifest as OLM's Go types read it: null is what is not there, and a ClusterServiceVersion gets the `apiVersion` of its type.
+fn as_typed(mut object: Value) -> Value {
+    fn drop_nulls(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.retain(|_, value| !value.is_null());
+                fields.values_mut().for_each(drop_nulls);
+            }
+            Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+            _ => {}
+        }
+    }
+    drop_nulls(&mut object);
+    if object["kind"] == olmkit_bundle::csv::KIND {
+        object["apiVersion"] = json!(olmkit_bundle::csv::API_VERSION);
+    }
+    object
 }
 
 /// Of a bundle whose manifests are not at hand: what the catalog says of it, without deployments.

@@ -7,7 +7,7 @@ use crate::yaml::steps;
 pub(crate) static RULE: Rule = Rule {
     code: Code {
         name: "csv-api-version-unknown",
-        level: Level::Error,
+        level: Level::Warning,
         suite: INSTALL,
         docs: include_str!("csv_api_version_unknown.md"),
     },
