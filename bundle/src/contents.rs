@@ -5,6 +5,7 @@
 
 mod configuration;
 mod disruption;
+mod metadata;
 mod network_policy;
 mod priority;
 mod service;
@@ -19,7 +20,7 @@ use crate::refused::{Check, Refused};
 use crate::source::Span;
 use crate::yaml::{Node, Step, Value, decode, fit};
 
-/// Everything that Kubernetes refuses of an object, whatever else is there; nothing of kinds that are not known here.
+/// Everything that Kubernetes refuses of an object, whatever else is there; of kinds that are not known here its metadata only.
 pub(crate) fn refused<'n>(object: Object<'n, '_>) -> Vec<Refused<'n>> {
     let mut check = Check::default();
     match (object.api_version(), object.kind()) {
@@ -36,6 +37,7 @@ pub(crate) fn refused<'n>(object: Object<'n, '_>) -> Vec<Refused<'n>> {
         }
         _ => {}
     }
+    metadata::check(&mut check, object);
     check.refused
 }
 

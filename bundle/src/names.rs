@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 pub use image::ImageRef;
 pub use kubernetes::{
-    check_dns_1035_label, check_label, check_label_value, check_qualified_name, check_subdomain,
+    check_dns_1035_label, check_label, check_label_value, check_path_segment, check_qualified_name,
+    check_subdomain,
 };
 
 /// A text that is not the name it should be.

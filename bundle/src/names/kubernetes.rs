@@ -41,6 +41,20 @@ pub fn check_dns_1035_label(text: &str) -> Result<(), &'static str> {
     if text.starts_with(|c: char| c.is_ascii_digit()) { Err("it starts with a digit") } else { Ok(()) }
 }
 
+/// Checks what only has to fit into a path: the names of roles and their bindings.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_path_segment(text: &str) -> Result<(), &'static str> {
+    if matches!(text, "." | "..") {
+        Err("it is a step of a path")
+    } else if text.contains(['/', '%']) {
+        Err("`/` and `%` are not allowed")
+    } else {
+        Ok(())
+    }
+}
+
 /// Checks a DNS-1123 subdomain.
 ///
 /// # Errors

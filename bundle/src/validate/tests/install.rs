@@ -243,6 +243,25 @@ fn what_kubernetes_or_olm_refuse_at_installation() {
             "# manifests/settings.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: 1}\n# metadata/",
             "manifest-content-invalid",
         ),
+        ("{team: caches}", "{team: true}", "manifest-content-invalid"),
+        ("{team: caches}", "{team: 1.10}", "manifest-content-invalid"),
+        (
+            "{name: caches.example.com}",
+            "{name: caches.example.com, annotations: {a: 1}}",
+            "manifest-content-invalid",
+        ),
+        ("{name: reader}", "{name: a/reader}", "manifest-content-invalid"),
+        ("{name: reader}", "{name: reader, labels: {x: true}}", "manifest-content-invalid"),
+        (
+            "# metadata/",
+            "# manifests/account.yaml\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: Bad_Name}\n# metadata/",
+            "manifest-content-invalid",
+        ),
+        (
+            "# metadata/",
+            "# manifests/monitor.yaml\napiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: a, labels: {x: [b]}}\n# metadata/",
+            "manifest-content-invalid",
+        ),
         // What is beside it.
         ("package.v1: cache", "package.v1: Cache", "package-name-invalid"),
         ("default.v1: stable", "default.v1: stabel", "default-channel-unknown"),
