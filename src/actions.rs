@@ -35,6 +35,7 @@ pub mod resolve;
 pub mod results;
 pub mod serve;
 pub mod server;
+mod shipped;
 mod split;
 pub mod unpack;
 pub mod validate;

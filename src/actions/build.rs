@@ -14,7 +14,7 @@ use olmkit_serve::compiled;
 
 use super::readable::check_readable;
 use super::server::{NO_SERVER, Server};
-use super::{build_index, layout, left_out, split};
+use super::{build_index, layout, left_out, shipped, split};
 use crate::actions::results::StoredImage;
 use crate::exit::Failure;
 use crate::files;
@@ -133,6 +133,7 @@ pub fn bundle(request: &Request, access: &Access) -> Result<StoredImage, Failure
     if parsed.manifests().next().is_none() {
         return Err(missing(annotations::MANIFESTS_DIR));
     }
+    let wrong = shipped::check_bundle(&parsed, input)?;
     let labels: BTreeMap<_, _> = found
         .map
         .iter()
@@ -154,7 +155,8 @@ pub fn bundle(request: &Request, access: &Access) -> Result<StoredImage, Failure
     let config = Config { labels, ..Config::default() };
     let image = Image::new(&Platform::default(), &config, &[layer]);
     let stored = store(&Root::from(image), &request.output, access)?;
-    Ok(StoredImage { note: left_out::note(&left_out, "the image"), ..stored })
+    let note = shipped::joined([left_out::note(&left_out, "the image"), wrong]);
+    Ok(StoredImage { note, ..stored })
 }
 
 /// Builds the image of a catalog: its files at `/configs`, and the label that says where they are.

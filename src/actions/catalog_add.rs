@@ -16,8 +16,8 @@ use olmkit_catalog::graph::VersionRelease;
 use olmkit_catalog::render::{Form, Rendered};
 
 use super::catalog_files::{catalog_dir, check_not_hidden, check_visible, load_or_new};
-use super::left_out;
 use super::render::render_bundle;
+use super::{left_out, shipped};
 use crate::exit::Failure;
 use crate::image::{Access, Place};
 use crate::input::Input;
@@ -69,6 +69,9 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<Added, Failure> {
         .map(|(bundle, recorded)| (bundle.blob.name.to_string(), recorded.placement.clone()))
         .collect();
     let own_default = own_default(request, &bundles, &recorded);
+    let wrong =
+        parsed.iter().zip(&request.bundles).map(|(bundle, input)| shipped::check_bundle(bundle, input));
+    let wrong = wrong.collect::<Result<Vec<_>, Failure>>()?;
     // The bundles are here, so others wait only while the catalog is read and written. They have to: of two that add at the
     // same time, one would undo what the other did.
     let (mut directory, file) = catalog_dir(&request.catalog)?;
@@ -94,6 +97,7 @@ pub fn add(request: &AddRequest, access: &Access) -> Result<Added, Failure> {
     let mut notes: Vec<String> = left_out::note(&left_out.concat(), "the catalog").into_iter().collect();
     notes.extend(recorded_notes(request, &recorded));
     notes.extend(change.notes);
+    notes.extend(wrong.into_iter().flatten());
     let now = &change.report.default_channel;
     notes.extend(match (&old_default, own_default) {
         (Some(old), _) if old != now => Some(format!("the default channel is `{now}`; it was `{old}`")),

@@ -1,7 +1,9 @@
 //! `bundle push` and `catalog push`: what is on disk is built and sent, what is an image is sent as it is.
 
+use olmkit_bundle::parse::Bundle;
+
 use super::build::{self, ImageBase, Output};
-use super::image;
+use super::{image, shipped};
 use crate::actions::results::StoredImage;
 use crate::exit::Failure;
 use crate::image::{Access, Compression, Place};
@@ -56,7 +58,16 @@ fn push(
         Input::Image(place) => {
             let root = place.load(access)?;
             kind.check(&place, &root)?;
-            image::store(&root, &to, &also_tag, access)
+            let wrong = match kind {
+                Kind::Bundle => {
+                    let input = Input::Image(place);
+                    let files = input.bundle(access)?;
+                    shipped::check_bundle(&Bundle::parse(&files), &input)?
+                }
+                _ => None,
+            };
+            let stored = image::store(&root, &to, &also_tag, access)?;
+            Ok(StoredImage { note: shipped::joined([stored.note, wrong]), ..stored })
         }
         Input::Disk(_) => {
             let output = Output { to, also_tag, push: false, compression };
