@@ -136,7 +136,7 @@ fn keys_that_olm_does_not_put_into_its_secret_are_a_finding() {
     );
     assert_eq!(with("optional: true, items: [{key: keystore.p12, path: a}]"), "");
     insta::assert_snapshot!(with("items: [{key: keystore.p12, path: keystore.p12}]"), @"warning[generate-certificate-elsewhere] 1.yaml:40:64: the volume `cert` of `Deployment/echo-operator` takes the key `keystore.p12` of the Secret with the certificate of its webhooks, and OLM makes that Secret with `tls.crt`, `tls.key` and `olmCAKey` only: the pods never start (have the operator read `/tmp/k8s-webhook-server/serving-certs/tls.crt` and `tls.key`, and remove the item)");
-    insta::assert_snapshot!(with("items: [{key: tls.crt, path: a}, {key: ca.crt, path: b}]"), @"warning[generate-certificate-elsewhere] 1.yaml:40:91: the volume `cert` of `Deployment/echo-operator` takes the key `ca.crt` of the Secret with the certificate of its webhooks, and OLM makes that Secret with `tls.crt`, `tls.key` and `olmCAKey` only: the pods never start (remove the item; where the operator reads the authority, take the key `olmCAKey`)");
+    insta::assert_snapshot!(with("items: [{key: tls.crt, path: a}, {key: ca.crt, path: b}]"), @"warning[generate-certificate-elsewhere] 1.yaml:40:89: the volume `cert` of `Deployment/echo-operator` takes the key `ca.crt` of the Secret with the certificate of its webhooks, and OLM makes that Secret with `tls.crt`, `tls.key` and `olmCAKey` only: the pods never start (remove the item; where the operator reads the authority, take the key `olmCAKey`)");
 }
 
 #[test]
