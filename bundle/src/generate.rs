@@ -157,6 +157,7 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     let images = images::derive(&objects, written, compat, &mut findings);
     workload::report_not_installed(&objects, &rbac.gone, compat, &mut findings);
     workload::report_unknown_accounts(&objects, package, base.accounts(), compat, &mut findings);
+    workload::report_default_accounts(&objects, package, compat, &mut findings);
     let modes = modes::derive(&objects, &workload, &rbac, compat, &mut findings);
     let is_chart = package.sources.chart.is_some();
     if compat.is_none() {

@@ -76,6 +76,8 @@ codes! {
     ROLE_UNKNOWN "generate-role-unknown" Warning "role_unknown"
     /// An example that its CRD's schema refuses.
     SAMPLE_INVALID "generate-sample-invalid" Warning "sample_invalid"
+    /// A Deployment that names no service account, where the manifests bind rights to others.
+    SERVICE_ACCOUNT_MISSING "generate-service-account-missing" Warning "service_account_missing"
     /// A binding to a group of service accounts.
     SUBJECT_GROUP "generate-subject-group" Warning "subject_group"
     /// A binding to a service account that nobody makes.

@@ -483,8 +483,46 @@ impl<'m> Derivation<'_, 'm> {
             if self.serving.contains(deployment.text("name")) {
                 remount(deployment, &secrets, is_made);
                 self.findings.extend(elsewhere(deployment));
+                self.findings.extend(self.made_by_itself(deployment));
             }
         }
+    }
+}
+
+impl<'m> Derivation<'_, 'm> {
+    /// The finding about an operator that issues the certificate of its webhooks: it mounts a Secret that the manifests leave empty,
+    /// and may write an authority into webhook configurations.
+    fn made_by_itself(&self, deployment: &Draft<'m>) -> Option<Finding> {
+        const WRITES: [&str; 3] = ["update", "patch", "*"];
+        let texts = |rule: &'m Node<'m>, key| rule.get(key).and_then(Node::as_sequence).unwrap_or(&[]).iter();
+        let writes_configurations = |rule: &&'m Node<'m>| {
+            texts(rule, "resources")
+                .filter_map(Node::as_str)
+                .any(|own| own.ends_with("webhookconfigurations"))
+                && texts(rule, "verbs").filter_map(Node::as_str).any(|own| WRITES.contains(&own))
+        };
+        let roles = self.objects.roles.iter().chain(&self.objects.cluster_roles);
+        let mut rules =
+            roles.flat_map(|role| role.root.get("rules").and_then(Node::as_sequence).unwrap_or(&[]));
+        rules.find(writes_configurations)?;
+        let is_empty = |name: &str| {
+            let mut others = self.objects.others.iter();
+            let found = others.find(|own| own.kind() == "Secret" && own.name() == name);
+            found.is_some_and(|own| own.root.get("data").or(own.root.get("stringData")).is_none())
+        };
+        let volumes = deployment.at(&["spec", "template", "spec"])?.items_of("volumes");
+        let secret =
+            |volume: &'_ Draft<'m>| volume.at(&["secret"]).map(|own| own.text("secretName").to_owned());
+        let volume = volumes.iter().find(|own| secret(own).is_some_and(|name| is_empty(&name)))?;
+        let message = format!(
+            "`Deployment/{}` keeps a certificate for its webhooks in the Secret `{}` itself, and the API server will trust only the one that OLM issues",
+            deployment.text("name"),
+            secret(volume).unwrap_or_default()
+        );
+        let help = format!(
+            "have it read `{OLM_MOUNT}/tls.crt` and `tls.key`, and turn off what issues the certificate and changes webhook configurations"
+        );
+        Some(volume.finding(&codes::CERTIFICATE_ELSEWHERE, message).help(help))
     }
 }
 

@@ -240,6 +240,40 @@ pub(super) fn report_unknown_accounts<'b>(
     }
 }
 
+/// Reports Deployments that name no service account, where roles are bound to one that no pod runs as: it is the one that was meant.
+pub(super) fn report_default_accounts(
+    objects: &Objects<'_>,
+    package: &Package<'_>,
+    compat: Option<Compat>,
+    findings: &mut Findings,
+) {
+    if compat.is_some() {
+        return;
+    }
+    let pods = objects.deployments.iter().chain(&objects.not_installed).map(account_of);
+    let pods: BTreeSet<_> = pods.collect();
+    let bindings = objects.role_bindings.iter().chain(&objects.cluster_role_bindings);
+    let subjects =
+        bindings.flat_map(|binding| binding.root.get("subjects").and_then(Node::as_sequence).unwrap_or(&[]));
+    let mut bound: BTreeSet<_> =
+        subjects.filter_map(ServiceAccount::of).map(|subject| subject.name).collect();
+    if bound.contains(DEFAULT_SERVICE_ACCOUNT) {
+        return;
+    }
+    let extra = |name: &str| package.extra_service_accounts.iter().any(|extra| extra == name);
+    bound.retain(|name| !pods.contains(name) && !extra(name));
+    let Some(meant) = bound.first() else { return };
+    for object in objects.deployments.iter().filter(|own| account_of(own) == DEFAULT_SERVICE_ACCOUNT) {
+        let message = format!(
+            "`{}` has no `serviceAccountName`: it runs as `default`, to which the manifests bind no rights",
+            object.id()
+        );
+        let path = steps!("spec", "template", "spec");
+        let finding = object.finding(&codes::SERVICE_ACCOUNT_MISSING, message, path);
+        findings.push(finding.help(format!("set `serviceAccountName: {meant}` in `spec.template.spec`")));
+    }
+}
+
 /// Reports what Kubernetes refuses of the Deployments as they are in the bundle. Without a pod template there is nothing
 /// else to say.
 pub(super) fn report_refused(

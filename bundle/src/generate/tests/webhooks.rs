@@ -140,6 +140,21 @@ fn keys_that_olm_does_not_put_into_its_secret_are_a_finding() {
 }
 
 #[test]
+fn a_certificate_that_the_operator_issues_itself_is_a_finding() {
+    let webhooks = WEBHOOKS
+        .replace("MOUNT", "cert")
+        .replace("PATH", "/certs")
+        .replace("secret: {secretName: tls}", "secret: {secretName: own}");
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: own, namespace: echo-system}\n";
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: echo}\n\
+                rules: [{apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], verbs: [get, update]}]\n";
+    let found =
+        |role: &str| run(&[&webhooks, secret, role]).lines().contains("[generate-certificate-elsewhere]");
+    assert!(found(role));
+    assert!(!found(&role.replace("get, update", "get")));
+}
+
+#[test]
 fn many_crds_that_one_webhook_converts() {
     let webhooks = WEBHOOKS.replace("MOUNT", "cert").replace("PATH", "/certs");
     let crds: Vec<String> =
