@@ -53,6 +53,7 @@ mod csv_examples_not_objects;
 mod csv_field_missing;
 mod csv_field_unknown;
 mod csv_icon_count;
+mod csv_icon_data_url;
 mod csv_icon_incomplete;
 mod csv_icon_media_type;
 mod csv_icon_missing;
@@ -75,6 +76,7 @@ mod csv_owned_crd_missing;
 mod csv_owned_crd_name_invalid;
 mod csv_owned_version_unserved;
 mod csv_properties_annotation;
+mod csv_properties_invalid;
 mod csv_provider_missing;
 mod csv_release_invalid;
 mod csv_release_name_mismatch;
@@ -88,6 +90,7 @@ mod csv_version_invalid;
 mod csv_version_missing;
 mod csv_version_short;
 mod default_channel_unknown;
+mod dependencies_not_a_map;
 mod dependency_constraint_invalid;
 mod dependency_gvk_incomplete;
 mod dependency_label_missing;
@@ -118,6 +121,7 @@ mod metadata_missing;
 mod node_affinity_platforms;
 mod openshift_channel_name;
 mod openshift_feature_annotation;
+mod openshift_finalizers_right;
 mod openshift_image_by_tag;
 mod openshift_label_invalid;
 mod openshift_label_unchecked;
@@ -125,8 +129,10 @@ mod openshift_max_version_invalid;
 mod openshift_max_version_missing;
 mod openshift_max_version_patch;
 mod openshift_max_version_too_high;
+mod openshift_max_version_twice;
 mod openshift_versions_label;
 mod package_name_invalid;
+mod permission_cluster_scoped;
 mod platform_label_missing;
 mod pod_reference_missing;
 mod related_image_invalid;
@@ -211,6 +217,7 @@ pub(super) static ALL: &[&Rule] = &[
     &csv_field_missing::RULE,
     &csv_field_unknown::RULE,
     &csv_icon_count::RULE,
+    &csv_icon_data_url::RULE,
     &csv_icon_incomplete::RULE,
     &csv_icon_media_type::RULE,
     &csv_icon_missing::RULE,
@@ -233,6 +240,7 @@ pub(super) static ALL: &[&Rule] = &[
     &csv_owned_crd_name_invalid::RULE,
     &csv_owned_version_unserved::RULE,
     &csv_properties_annotation::RULE,
+    &csv_properties_invalid::RULE,
     &csv_provider_missing::RULE,
     &csv_release_invalid::RULE,
     &csv_release_name_mismatch::RULE,
@@ -246,6 +254,7 @@ pub(super) static ALL: &[&Rule] = &[
     &csv_version_missing::RULE,
     &csv_version_short::RULE,
     &default_channel_unknown::RULE,
+    &dependencies_not_a_map::RULE,
     &dependency_constraint_invalid::RULE,
     &dependency_gvk_incomplete::RULE,
     &dependency_label_missing::RULE,
@@ -276,6 +285,7 @@ pub(super) static ALL: &[&Rule] = &[
     &node_affinity_platforms::RULE,
     &openshift_channel_name::RULE,
     &openshift_feature_annotation::RULE,
+    &openshift_finalizers_right::RULE,
     &openshift_image_by_tag::RULE,
     &openshift_label_invalid::RULE,
     &openshift_label_unchecked::RULE,
@@ -283,8 +293,10 @@ pub(super) static ALL: &[&Rule] = &[
     &openshift_max_version_missing::RULE,
     &openshift_max_version_patch::RULE,
     &openshift_max_version_too_high::RULE,
+    &openshift_max_version_twice::RULE,
     &openshift_versions_label::RULE,
     &package_name_invalid::RULE,
+    &permission_cluster_scoped::RULE,
     &platform_label_missing::RULE,
     &pod_reference_missing::RULE,
     &related_image_invalid::RULE,

@@ -348,6 +348,7 @@ fn the_table_of_rules() {
     csv-field-missing error olm
     csv-field-unknown warning strict
     csv-icon-count error operatorhub
+    csv-icon-data-url warning install
     csv-icon-incomplete error operatorhub
     csv-icon-media-type error operatorhub
     csv-icon-missing warning operatorhub
@@ -370,6 +371,7 @@ fn the_table_of_rules() {
     csv-owned-crd-name-invalid error olm
     csv-owned-version-unserved error olm
     csv-properties-annotation warning olm
+    csv-properties-invalid error install
     csv-provider-missing error operatorhub
     csv-release-invalid warning strict
     csv-release-name-mismatch warning strict
@@ -383,6 +385,7 @@ fn the_table_of_rules() {
     csv-version-missing error operatorhub
     csv-version-short warning strict
     default-channel-unknown warning install
+    dependencies-not-a-map warning install
     dependency-constraint-invalid error olm
     dependency-gvk-incomplete error olm
     dependency-label-missing error olm
@@ -413,6 +416,7 @@ fn the_table_of_rules() {
     node-affinity-platforms warning multiarch
     openshift-channel-name warning openshift
     openshift-feature-annotation warning openshift
+    openshift-finalizers-right warning openshift
     openshift-image-by-tag warning openshift
     openshift-label-invalid error community
     openshift-label-unchecked warning community
@@ -420,8 +424,10 @@ fn the_table_of_rules() {
     openshift-max-version-missing error community
     openshift-max-version-patch warning community
     openshift-max-version-too-high error community
+    openshift-max-version-twice error openshift
     openshift-versions-label warning openshift
     package-name-invalid error install
+    permission-cluster-scoped warning install
     platform-label-missing warning multiarch
     pod-reference-missing warning olm
     related-image-invalid warning strict
