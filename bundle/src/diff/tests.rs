@@ -216,6 +216,16 @@ fn what_escalates_is_named_alone() {
     assert!(of("permission-gained").ends_with(": `bindings` (list), `configmaps` (list)"), "{found:?}");
 }
 
+/// OLM writes `strategy: {}` and `resources: {}` into the ClusterServiceVersions that it stores.
+#[test]
+fn what_is_left_out_is_what_is_empty() {
+    let csv = next(
+        "              containers:\n",
+        "              securityContext: {}\n              affinity: {}\n              containers:\n",
+    );
+    check(&[], &[("manifests/csv.yaml", &csv)], &[]);
+}
+
 #[test]
 fn privileges_of_new_containers_and_access_to_nodes() {
     let containers = "              containers:\n";

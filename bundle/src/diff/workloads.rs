@@ -282,9 +282,13 @@ fn privilege(container: &Container) -> Option<String> {
     }
 }
 
-/// Whether two parts of a pod mean something else.
+/// Whether two parts of a pod mean something else. OLM stores what a bundle leaves out as `{}`.
 fn differs<T: Serialize>(old: &T, new: &T) -> bool {
-    let value = |part: &T| canonical_pod(serde_json::json!({ "resources": part }));
+    let value = |part: &T| {
+        let part = serde_json::to_value(part).unwrap_or_default();
+        let is_empty = part.as_object().is_some_and(|fields| fields.is_empty());
+        canonical_pod(serde_json::json!({ "resources": if is_empty { Json::Null } else { part } }))
+    };
     value(old) != value(new)
 }
 
