@@ -21,6 +21,7 @@ pub mod health;
 pub mod install;
 pub mod kubernetes;
 pub mod leftovers;
+mod lineage;
 pub mod look;
 pub mod mirrors;
 pub mod observe;

@@ -147,10 +147,24 @@ impl Verb {
                 let waiting = Waiting { dry_run, ..reading.waiting() };
                 (operator::Verb::Doctor { name, namespace, fix }, cluster, waiting)
             }
-            Self::Uninstall(Uninstall { name, delete_crds, accept_conversion_gap, cluster, waiting }) => {
+            Self::Uninstall(flags) => {
+                let Uninstall {
+                    name,
+                    delete_crds,
+                    accept_conversion_gap,
+                    accept_dependents,
+                    cluster,
+                    waiting,
+                } = flags;
                 let (name, cluster) = cluster.placed(name)?;
                 let namespace = cluster.namespace.clone();
-                let request = uninstall::Uninstall { name, namespace, delete_crds, accept_conversion_gap };
+                let request = uninstall::Uninstall {
+                    name,
+                    namespace,
+                    delete_crds,
+                    accept_conversion_gap,
+                    accept_dependents,
+                };
                 (operator::Verb::Uninstall(request), cluster, waiting)
             }
             Self::Rollback(flags) => {
@@ -417,6 +431,9 @@ pub struct Install {
     /// YAML file with settings of the operator's pods, as `spec.config` of a Subscription
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Continue even if the bundle's CRD is older than the one that other operators or custom resources use
+    #[arg(long)]
+    accept_crd_downgrade: bool,
     #[command(flatten)]
     accept: AcceptFlags,
     #[command(flatten)]
@@ -463,6 +480,7 @@ impl Install {
             config: self.config.as_deref().map(|path| config(path, pod_config::SUBSCRIPTION)).transpose()?,
             accept: self.accept.clone().into(),
             accept_missing_images: self.images.accept_missing_images,
+            accept_crd_downgrade: self.accept_crd_downgrade,
         };
         Ok((request, bundle))
     }
@@ -742,6 +760,9 @@ pub struct Uninstall {
     /// Keep custom resources even though their conversion webhook is removed
     #[arg(long)]
     accept_conversion_gap: bool,
+    /// Continue even if another operator requires an API of this one
+    #[arg(long)]
+    accept_dependents: bool,
     #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]

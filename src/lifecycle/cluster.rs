@@ -340,7 +340,7 @@ impl ClusterError {
             }
             Self::Failed { .. } => Some("try again later".into()),
             Self::NotServed { resource } if resource.ends_with("operators.coreos.com") => {
-                Some("there is no OLM on this cluster: install it first".into())
+                Some("there is no OLM on this cluster: `olmkit olm install` installs it".into())
             }
             Self::Unreachable { source, .. } if source.is::<BadCertificate>() => {
                 source.downcast_ref().map(|found: &BadCertificate| found.help.to_owned())

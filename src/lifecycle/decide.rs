@@ -209,13 +209,20 @@ fn unfinished(csv: &Object<ClusterServiceVersion>) -> Option<Decision> {
 }
 
 /// The decision about the plan of a version that is up, which may come before its plan has failed at a CRD: that keeps its old
-/// form then. None when the plan is complete, or gone.
+/// form then. None when the plan is complete and all that it carries has come up, or when it is gone.
 fn incomplete(observed: &Observed, csv: &Object<ClusterServiceVersion>) -> Option<Decision> {
     let mut plans = observed.plans.iter().filter(|plan| plan.spec.approved);
     let plan =
         plans.find(|plan| plan.spec.cluster_service_version_names.iter().any(|name| name == csv.name()))?;
-    (plan.status.phase != InstallPlanPhase::Complete)
-        .then(|| Decision::Wait(Awaited::Install(plan.name().to_owned())))
+    if plan.status.phase != InstallPlanPhase::Complete {
+        return Some(Decision::Wait(Awaited::Install(plan.name().to_owned())));
+    }
+    // A version may succeed without what it depends on; whoever approved the plan wants both.
+    let mut carried = plan.spec.cluster_service_version_names.iter().filter_map(|name| observed.csv(name));
+    let unfinished = carried.find(|one| {
+        !matches!(one.status.phase, CsvPhase::Succeeded | CsvPhase::Replacing | CsvPhase::Deleting)
+    })?;
+    Some(Decision::Wait(Awaited::Success(unfinished.name().to_owned())))
 }
 
 /// The destination is up; what it replaced has to go, and the Subscription to know it.

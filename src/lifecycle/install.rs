@@ -59,6 +59,8 @@ pub struct Install {
     pub accept: Accept,
     /// Whether images may be missing where they are looked for.
     pub accept_missing_images: bool,
+    /// Whether a CRD that others use may become an older one.
+    pub accept_crd_downgrade: bool,
 }
 
 /// A catalog that was chosen, and what it offers.
@@ -129,6 +131,9 @@ impl Engine<'_> {
         let new: Vec<&str> =
             way.iter().map(String::as_str).filter(|name| Some(*name) != installed.as_deref()).collect();
         self.preflight(package, &new, request.accept_missing_images)?;
+        if let Some(first) = way.first().filter(|_| installed.is_none() && !request.accept_crd_downgrade) {
+            self.no_downgrade(package, first)?;
+        }
         let missing = self.is_missing(namespace)?;
         let changes = existing.map(|existing| wish.changes(existing));
         let create =
@@ -462,12 +467,6 @@ impl Engine<'_> {
                     + " upgrades that one",
             ));
         }
-        let known_to_olm = |csv: &Object<ClusterServiceVersion>| {
-            let all = observed.others.iter().chain(&observed.subscription);
-            all.into_iter().any(|found| {
-                [&found.status.installed_csv, &found.status.current_csv].contains(&&csv.name().to_owned())
-            })
-        };
         let bundle = package.bundles.get(wish.csv);
         let provides = bundle.map(|bundle| bundle.provides()).unwrap_or_default();
         let owns = |csv: &Object<ClusterServiceVersion>| {
@@ -478,7 +477,7 @@ impl Engine<'_> {
                 .find(|crd| provides.contains(&crd.gvk()))
                 .cloned()
         };
-        for csv in observed.csvs.iter().filter(|csv| !known_to_olm(csv)) {
+        for csv in observed.csvs.iter().filter(|csv| !observed.is_subscribed(csv.name())) {
             let ours = package.bundles.contains_key(csv.name());
             if ours || owns(csv).is_some() {
                 return Err(EngineError::refused_help(
@@ -496,10 +495,9 @@ impl Engine<'_> {
                 ));
             }
         }
-        for csv in observed.csvs.iter().filter(|csv| known_to_olm(csv)) {
-            let mine = observed.subscription.as_ref().is_some_and(|found| {
-                found.status.installed_csv == csv.name() || found.status.current_csv == csv.name()
-            });
+        for csv in observed.csvs.iter().filter(|csv| observed.is_subscribed(csv.name())) {
+            let mut own = observed.subscription.iter().flat_map(|found| observed.versions_of(found));
+            let mine = own.any(|name| name == csv.name());
             if let Some(crd) = owns(csv).filter(|_| !mine) {
                 return Err(EngineError::refused_help(
                     format!("the CRD `{}` belongs to `{}` in the same namespace", crd.name, csv.name()),

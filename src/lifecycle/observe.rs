@@ -7,6 +7,7 @@ use super::api::{
     OperatorGroup, Resource, StepStatus, Subscription, SubscriptionState, known, label,
 };
 use super::cluster::{Cluster, ClusterError};
+use super::lineage::lineage;
 
 /// The objects of a namespace.
 #[derive(Clone, Debug, Default)]
@@ -187,6 +188,23 @@ impl Observed {
     /// The ClusterServiceVersion that the Subscription has installed, when it is there.
     pub fn installed(&self) -> Option<&Object<ClusterServiceVersion>> {
         self.csv(&self.subscription.as_ref()?.status.installed_csv)
+    }
+
+    /// The names of the versions of a Subscription of the namespace: those that it names, and what they replace.
+    pub fn versions_of<'o>(&'o self, subscription: &'o Subscription) -> Vec<&'o str> {
+        let named = [subscription.status.current_csv.as_str(), &subscription.status.installed_csv];
+        lineage(named, |name| Some(self.csv(name)?.spec.replaces.as_str()))
+    }
+
+    /// Whether a version belongs to a Subscription of the namespace.
+    pub fn is_named(&self, csv: &str) -> bool {
+        let mut all = self.others.iter().chain(&self.subscription);
+        all.any(|found| self.versions_of(found).contains(&csv))
+    }
+
+    /// Whether a version belongs to a Subscription of the namespace, or to a plan that is about to tell one.
+    pub fn is_subscribed(&self, csv: &str) -> bool {
+        self.is_named(csv) || self.open_plan(csv).is_some()
     }
 
     /// Whether a container of a version has crashed. Without a readiness probe it counts as available in every moment between a

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::api::{Key, Resource, known};
+use super::api::{Key, Resource, known, label};
 use super::checks;
 use super::cluster::ClusterError;
 use super::engine::{ContentError, Engine, EngineError};
@@ -80,6 +80,48 @@ impl Engine<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a first version whose CRD is older than the one that others use: OLM would put it in the place of that one.
+    pub(super) fn no_downgrade(&mut self, package: &OfferedPackage, csv: &str) -> Result<(), EngineError> {
+        let bundle = package.bundles.get(csv).cloned().unwrap_or_default();
+        // What cannot be read was named before.
+        let manifests = self.catalogs.manifests(csv, &bundle).unwrap_or_default();
+        for crd in manifests.iter().filter(|object| object["kind"] == known::CRD.kind.as_str()) {
+            let name = Key::of(crd).name;
+            let Some(current) = self.current(&name, &mut Unchecked::default())? else { continue };
+            let lost = losses(&current, crd);
+            let user = if lost.is_empty() { None } else { self.user_of(&name, &current)? };
+            if let Some(user) = user {
+                return Err(EngineError::refused_help(
+                    format!(
+                        "`{csv}` has an older CRD `{name}` than the one that {user} uses, and OLM puts it in its place, which loses {}",
+                        lost.join(", ")
+                    ),
+                    "install a version that has these, or pass --accept-crd-downgrade",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Who uses a CRD: an operator that owns or requires it, or custom resources.
+    fn user_of(&mut self, crd: &str, current: &Current) -> Result<Option<String>, EngineError> {
+        let csvs = match self.cluster.list(&known::CSV, None) {
+            Err(ClusterError::Forbidden { .. }) => Vec::new(),
+            found => found?,
+        };
+        let uses = |csv: &&Value| {
+            let is_copy =
+                csv.pointer("/metadata/labels").is_some_and(|all| !all[label::COPIED_FROM].is_null());
+            let lists = ["owned", "required"].map(|list| format!("/spec/customresourcedefinitions/{list}"));
+            let mut crds = lists.iter().filter_map(|list| csv.pointer(list)?.as_array()).flatten();
+            !is_copy && crds.any(|one| one["name"] == crd)
+        };
+        let user = csvs.iter().find(uses).map(Key::of);
+        let user = user.map(|key| format!("`{}/{}`", key.namespace, key.name));
+        let object = current.objects.iter().flat_map(|(_, all)| all).next().map(Key::of);
+        Ok(user.or(object.map(|key| key.placed())))
     }
 
     /// What of the CRDs of a version will keep OLM from installing it, a sentence each.
@@ -229,6 +271,23 @@ impl Engine<'_> {
         let served = served.into_iter().map(|resource| resource.version).collect();
         Ok(Some(Current { live, served, objects }))
     }
+}
+
+/// What an older CRD takes away from the one that is there.
+fn losses(current: &Current, new: &Value) -> Vec<String> {
+    let is_served = |name: &String| versions(new).any(|one| one["name"] == **name && one["served"] == true);
+    let versions =
+        current.served.iter().filter(|name| !is_served(name)).map(|name| format!("the version {name}"));
+    let by_webhook = |crd: &Value| crd.pointer("/spec/conversion/strategy") == Some(&Value::from("Webhook"));
+    let conversion = by_webhook(&current.live) && !by_webhook(new);
+    let fields = current.objects.iter().flat_map(|(resource, objects)| {
+        let schema = schema_of(new, &resource.version);
+        objects.iter().filter_map(move |object| judge(schema?, object).dropped.into_iter().next())
+    });
+    versions
+        .chain(conversion.then(|| "the conversion by a webhook".to_owned()))
+        .chain(fields.take(1))
+        .collect()
 }
 
 impl Unchecked {

@@ -330,8 +330,9 @@ impl Engine<'_> {
                 "have the server at that address read its catalog again",
             ));
         }
-        if source.spec.image.contains('@') {
-            self.say("the image is named by its digest: its content stays the same");
+        if source.spec.image.contains('@') && source.is_ready() {
+            self.say("the image is named by its digest, so its content stays the same: nothing to refresh");
+            return self.one_source(&key);
         }
         let pods = self.visible_pods(&key)?;
         if pods.is_empty() && self.cluster.has_pods() {

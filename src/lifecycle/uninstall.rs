@@ -15,6 +15,7 @@ use super::api::{
 use super::checks;
 use super::cluster::ClusterError;
 use super::engine::{Engine, EngineError, waits_for_finalizers};
+use super::lineage::lineage;
 use super::observe::Observed;
 use super::offer::Need;
 use super::properties::{needs_of, package_of};
@@ -35,6 +36,8 @@ pub struct Uninstall {
     pub delete_crds: bool,
     /// Whether custom resources may stay without the webhook that converts them.
     pub accept_conversion_gap: bool,
+    /// Whether operators may stay that require an API of this one.
+    pub accept_dependents: bool,
 }
 
 /// What became of each part.
@@ -124,6 +127,9 @@ impl Engine<'_> {
         }
         let observed = self.look(&namespace, &name)?;
         let csvs = installed_by(&observed, found.as_ref(), &request.name);
+        if !request.accept_dependents {
+            self.no_dependents(&observed, &csvs)?;
+        }
         let mut items = self.inventory(request, &observed, found.as_ref(), &csvs)?;
         if found.is_none() && csvs.is_empty() && items.iter().all(|item| item.keep.is_some()) {
             // Not even something that an interrupted run has left.
@@ -183,6 +189,31 @@ impl Engine<'_> {
             deleting: deleting.into_iter().map(part).collect(),
             kept: kept.into_iter().map(part).collect(),
         })
+    }
+
+    /// Refuses when another operator requires an API that nobody would serve any more.
+    fn no_dependents(
+        &mut self,
+        observed: &Observed,
+        csvs: &[&Object<ClusterServiceVersion>],
+    ) -> Result<(), EngineError> {
+        let everywhere = match self.cluster.list(&known::CSV, None) {
+            Err(ClusterError::Forbidden { .. }) => {
+                self.cluster.list(&known::CSV, Some(&observed.namespace))?
+            }
+            found => found?,
+        };
+        for csv in csvs {
+            for crd in &csv.spec.custom_resource_definitions.owned {
+                if let Some(User { name, owns: false }) = other_user(&everywhere, observed, csvs, crd) {
+                    return Err(EngineError::refused_help(
+                        format!("`{name}` requires `{}`, which `{}` provides", crd.name, csv.name()),
+                        "uninstall that operator first, or pass --accept-dependents: it runs on, and fails where it needs the API",
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Everything that belongs to an operator, in the order it is removed. The ClusterServiceVersion goes late: as long as it
@@ -254,7 +285,7 @@ impl Engine<'_> {
             }
             for crd in &csv.spec.custom_resource_definitions.owned {
                 let keep = match other_user(&everywhere, observed, csvs, crd) {
-                    Some(why) => Some(why),
+                    Some(user) => Some(user.to_string()),
                     None if !request.delete_crds => Some(WITHOUT_CRD.to_owned()),
                     None => None,
                 };
@@ -286,7 +317,7 @@ impl Engine<'_> {
             };
             let keep = match (&crd.extension, other_user(&everywhere, observed, &[], &description)) {
                 (Some(extension), _) => Some(format!("{extension} has it")),
-                (None, Some(why)) => Some(why),
+                (None, Some(user)) => Some(user.to_string()),
                 (None, None) if !request.delete_crds => Some(WITHOUT_CRD.to_owned()),
                 (None, None) => None,
             };
@@ -486,32 +517,18 @@ fn is_of_group(role: &Value, namespace: &str) -> bool {
 /// The ClusterServiceVersions that came by a Subscription, or of a package that no Subscription has any more.
 fn installed_by<'o>(
     observed: &'o Observed,
-    subscription: Option<&Object<Subscription>>,
+    subscription: Option<&'o Object<Subscription>>,
     package: &str,
 ) -> Vec<&'o Object<ClusterServiceVersion>> {
-    let mut names: BTreeSet<String> = BTreeSet::new();
-    match subscription {
-        Some(found) => names.extend([found.status.installed_csv.clone(), found.status.current_csv.clone()]),
+    let names = match subscription {
+        Some(found) => observed.versions_of(found),
         None => {
             let of_package = observed.csvs.iter().filter(|csv| package_of(csv).as_deref() == Some(package));
-            names.extend(of_package.map(|csv| csv.name().to_owned()));
+            let named: Vec<&str> = of_package.map(|csv| csv.name()).collect();
+            lineage(named, |name| Some(observed.csv(name)?.spec.replaces.as_str()))
         }
-    }
-    // With the predecessors that have not gone yet.
-    loop {
-        let more: Vec<String> = observed
-            .csvs
-            .iter()
-            .filter(|csv| names.contains(csv.name()) && !csv.spec.replaces.is_empty())
-            .map(|csv| csv.spec.replaces.clone())
-            .filter(|name| !names.contains(name))
-            .collect();
-        if more.is_empty() {
-            break;
-        }
-        names.extend(more);
-    }
-    observed.csvs.iter().filter(|csv| names.contains(csv.name())).collect()
+    };
+    observed.csvs.iter().filter(|csv| names.contains(&csv.name())).collect()
 }
 
 fn plans_of<'o>(
@@ -595,13 +612,28 @@ fn needs(user: &ClusterServiceVersion, provider: &ClusterServiceVersion, package
         })
 }
 
+/// Another operator that uses a CRD.
+struct User {
+    /// Its namespace and name.
+    name: String,
+    /// Whether it owns the CRD, or else needs it.
+    owns: bool,
+}
+
+impl std::fmt::Display for User {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, owns } = self;
+        write!(f, "`{name}` {}", if *owns { "owns it too" } else { "needs it" })
+    }
+}
+
 /// Another operator, anywhere, that owns or needs a CRD.
 fn other_user(
     everywhere: &[Value],
     observed: &Observed,
     csvs: &[&Object<ClusterServiceVersion>],
     crd: &CrdDescription,
-) -> Option<String> {
+) -> Option<User> {
     let all =
         everywhere.iter().filter_map(|document| Object::<ClusterServiceVersion>::read(document.clone()).ok());
     let others = all.filter(|csv| {
@@ -613,7 +645,7 @@ fn other_user(
         let name = format!("{}/{}", csv.namespace(), csv.name());
         let definitions = &csv.spec.custom_resource_definitions;
         if definitions.owned.iter().any(|owned| owned.name == crd.name) {
-            return Some(format!("`{name}` owns it too"));
+            return Some(User { name, owns: true });
         }
         // Whichever version is needed.
         let api = crd.gvk();
@@ -621,7 +653,7 @@ fn other_user(
         if definitions.required.iter().any(|required| required.name == crd.name)
             || needs_of(&csv).iter().any(is_needed)
         {
-            user = Some(format!("`{name}` needs it"));
+            user = Some(User { name, owns: false });
         }
     }
     user

@@ -139,12 +139,31 @@ impl Engine<'_> {
         approval: &Approval,
     ) -> Result<(), EngineError> {
         let mut patch = json!({"spec": {"installPlanApproval": approval.as_str()}});
-        if remembered(subscription).is_some() {
+        let has_noted = remembered(subscription).is_some();
+        if has_noted {
             patch["metadata"]["annotations"][label::APPROVAL_BEFORE] = Value::Null;
-        } else if subscription.spec.install_plan_approval == *approval {
-            return Ok(());
         }
-        self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)
+        if has_noted || subscription.spec.install_plan_approval != *approval {
+            self.patch(&known::SUBSCRIPTION, &subscription.key(), patch)?;
+        }
+        if *approval == Approval::Automatic { self.say_pending(subscription) } else { Ok(()) }
+    }
+
+    /// Says which plan waits on although the approval is Automatic: OLM decides that when it creates a plan.
+    fn say_pending(&mut self, subscription: &Object<Subscription>) -> Result<(), EngineError> {
+        let (name, namespace) = (subscription.name(), subscription.namespace());
+        let observed = self.look(namespace, name)?;
+        let plan = observed.open_plan(&subscription.status.current_csv);
+        if let Some(plan) = plan.filter(|plan| plan.waits_for_approval()) {
+            self.say(
+                Sentence::from(format!(
+                    "{} was created while the approval was Manual, and OLM never approves it: ",
+                    plan.key()
+                )) + command!("olmkit operator approve {} -n {}", name, namespace)
+                    + " does",
+            );
+        }
+        Ok(())
     }
 
     /// Holds a Subscription, and notes the approval that it gets at the end. Gives back what it is then.
@@ -305,6 +324,20 @@ impl Engine<'_> {
     }
 }
 
+/// Whether a plan was made for a Subscription that does not refer to it yet: OLM writes that down about a second later.
+fn is_not_recorded(
+    plan: &Object<InstallPlan>,
+    subscription: &Object<Subscription>,
+    observed: &Observed,
+) -> bool {
+    let mut owners = plan.metadata.owner_references.iter().flatten();
+    let csvs = &plan.spec.cluster_service_version_names;
+    !plan.is_over()
+        && owners.any(|owner| Some(&owner.uid) == subscription.metadata.uid.as_ref())
+        && csvs.iter().all(|csv| !observed.is_named(csv))
+        && csvs.iter().all(|csv| observed.csv(csv).is_none())
+}
+
 impl Engine<'_> {
     /// Waits a little for the plan of a Subscription that was just created, and says whether to look again. OLM needs about ten seconds.
     fn awaits_plan(
@@ -314,6 +347,7 @@ impl Engine<'_> {
     ) -> Result<bool, EngineError> {
         let is_new = observed.subscription.as_ref().is_some_and(|found| {
             found.status.current_csv.is_empty() && found.status.installed_csv.is_empty()
+                || observed.plans.iter().any(|plan| is_not_recorded(plan, found, observed))
         });
         let now = self.cluster.now();
         if !is_new || !self.options.wait || self.options.dry_run || limit.is_some_and(|limit| now >= limit) {

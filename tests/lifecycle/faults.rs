@@ -33,8 +33,8 @@ struct Faulty {
     writes: u32,
     /// The version after which OLM does nothing any more until somebody changes the Subscription.
     dozes_after: Option<&'static str>,
-    /// Whether it says meanwhile that it unpacks a bundle.
-    says_unpacking: bool,
+    /// Since when it says meanwhile that it unpacks a bundle, if it does.
+    unpacking_since: Option<&'static str>,
     /// How long it has done nothing.
     dozed: Duration,
     /// How often a Subscription that is created gets the status of the one that was deleted.
@@ -59,9 +59,11 @@ impl Faulty {
 
     /// What a Subscription says while OLM does nothing.
     fn told(&mut self, resource: &Resource, mut object: Value) -> Result<Value, ClusterError> {
-        if self.says_unpacking && *resource == *known::SUBSCRIPTION && self.dozes()? {
-            let unpacking =
-                json!({"type": "BundleUnpacking", "status": "True", "reason": "UnpackingInProgress"});
+        if let Some(since) = self.unpacking_since
+            && *resource == *known::SUBSCRIPTION
+            && self.dozes()?
+        {
+            let unpacking = json!({"type": "BundleUnpacking", "status": "True", "reason": "UnpackingInProgress", "lastTransitionTime": since});
             object["status"]["conditions"] = json!([unpacking]);
         }
         Ok(object)
@@ -313,10 +315,11 @@ fn a_patch_that_is_taken_without_effect_is_not_repeated_for_ever_and_is_told() {
 
 #[test]
 fn an_olm_that_missed_the_end_of_a_hop_is_made_to_look_again() {
-    // `BundleUnpacking` stays when the unpacking is over.
-    for (says_unpacking, patience) in [(false, 20), (true, 60)] {
+    // `BundleUnpacking` stays when the unpacking is over: what was said before the newest plan is of no concern.
+    let (before, after) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+    for (unpacking_since, patience) in [(None, 20), (Some(before), 20), (Some(after), 60)] {
         let mut world = waiting();
-        let mut faulty = Faulty { dozes_after: Some("demo.v0.2.0"), says_unpacking, ..Faulty::default() };
+        let mut faulty = Faulty { dozes_after: Some("demo.v0.2.0"), unpacking_since, ..Faulty::default() };
         let done = world.run_on(&mut faulty, Options::default(), |engine, _| engine.upgrade(&upgrade()));
         assert_eq!(done.unwrap().installed_csv, "demo.v0.3.0");
         let dozed = faulty.dozed.as_secs();

@@ -148,3 +148,61 @@ fn an_upgrade_that_is_refused_leaves_the_approval_alone() {
     world.run(|engine, _| engine.upgrade(&request)).unwrap_err();
     assert_eq!(world.cluster.save(), before);
 }
+
+/// During an upgrade the Subscription names the new version alone; the old one serves until that has come up.
+#[test]
+fn install_again_during_an_upgrade_that_is_stuck_calls_nothing_an_orphan() {
+    let mut world = World::of("01");
+    world.change("demo.v0.3.0", "ClusterServiceVersion", |csv| {
+        csv["spec"]["minKubeVersion"] = json!("1.99.0")
+    });
+    world.install(demo(Some("0.2.0"))).unwrap();
+    let options = olmkit::lifecycle::engine::Options { wait: false, ..Default::default() };
+    world.run(|engine, _| engine.approve("demo", Some(NS), &Default::default())).unwrap_err();
+    assert_eq!(world.names(&known::CSV), ["demo.v0.2.0", "demo.v0.3.0"]);
+    for dry_run in [true, false] {
+        let options = olmkit::lifecycle::engine::Options { dry_run, ..options.clone() };
+        let again = world.run_with(options, |engine, _| engine.install(&demo(None)));
+        let said = again.map(drop).map_err(told).err().unwrap_or_default() + &world.said.borrow().join("\n");
+        assert!(!said.contains("without a Subscription") && !said.contains("delete"), "{said}");
+        assert_eq!(world.names(&known::CSV), ["demo.v0.2.0", "demo.v0.3.0"]);
+    }
+}
+
+#[test]
+fn a_dependency_that_does_not_come_up_keeps_install_from_succeeding() {
+    let mut world = World::of("19b");
+    world.change("cache-db.v1.0.0", "ClusterServiceVersion", |csv| {
+        let image = "/spec/install/spec/deployments/0/spec/template/spec/containers/0/image";
+        *csv.pointer_mut(image).unwrap() = json!("r/lost:v1");
+    });
+    world.cluster.registry().missing_images.insert("r/lost:v1".into());
+    let request = Install {
+        accept: olmkit::lifecycle::decide::Accept { dependencies: true, ..Default::default() },
+        ..demo(None)
+    };
+    let said = world.install(request).unwrap_err().to_string();
+    assert!(said.contains("cache-db"), "{said}");
+}
+
+#[test]
+fn an_older_crd_than_the_one_that_is_used_needs_a_flag() {
+    let mut world = World::of("01");
+    let crd = world.bundles["demo.v0.1.0"].iter().find(|object| object["kind"] == "CustomResourceDefinition");
+    let mut newer = crd.unwrap().clone();
+    let mut version = newer["spec"]["versions"][0].clone();
+    version["name"] = json!("v2");
+    version["storage"] = json!(false);
+    newer["spec"]["versions"].as_array_mut().unwrap().push(version);
+    world.cluster.store().create(newer).unwrap();
+    // Nobody uses it yet.
+    let fresh = world.cluster.clone();
+    world.install(demo(Some("0.1.0"))).unwrap();
+    world.cluster = fresh;
+    world.make_demo("01", 3);
+    insta::assert_snapshot!(refused(&mut world, demo(Some("0.1.0"))), @"
+    `demo.v0.1.0` has an older CRD `demos.t01.example.com` than the one that demo/example in ns uses, and OLM puts it in its place, which loses the version v2
+    install a version that has these, or pass --accept-crd-downgrade
+    ");
+    world.install(Install { accept_crd_downgrade: true, ..demo(Some("0.1.0")) }).unwrap();
+}

@@ -598,5 +598,5 @@ fn a_catalog_on_a_cluster_without_olm_says_that_olm_is_missing() {
     let list = run(&mut cluster, Options::default(), |engine| engine.sources(None)).0.unwrap_err();
     assert_eq!(add.to_string(), list.to_string());
     let EngineError::Cluster(error) = add else { panic!("{add}") };
-    assert_eq!(error.help().unwrap(), "there is no OLM on this cluster: install it first");
+    assert_eq!(error.help().unwrap(), "there is no OLM on this cluster: `olmkit olm install` installs it");
 }

@@ -115,6 +115,22 @@ fn a_catalog_without_a_pod_is_touched_so_that_olm_makes_one() {
 }
 
 #[test]
+fn an_image_that_is_named_by_its_digest_is_not_refreshed_while_it_is_served() {
+    let mut world = World::of("01").with(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "catalog-x", "namespace": "olm", "labels": {"olm.catalogSource": "catalog"}},
+    }));
+    let image = json!({"spec": {"image": "catalog@sha256:0"}});
+    let key = Key::new(&known::CATALOG_SOURCE, "olm", "catalog");
+    let offer = world.offer.clone();
+    world.cluster.registry().catalogs.insert("catalog@sha256:0".into(), offer);
+    world.cluster.store().patch(&key, &image).unwrap();
+    world.cluster.run_until(Duration::from_secs(60));
+    let source = world.run(|engine, _| engine.refresh_source("catalog", Some("olm"))).unwrap();
+    assert_eq!((source.state.as_str(), world.names(&known::POD)), ("READY", vec!["catalog-x".to_owned()]));
+}
+
+#[test]
 fn what_cannot_be_is_refused_before_anything_is_changed() {
     let mut world = World::of("01");
     world.missing.insert("r/lost:v1".into());

@@ -18,6 +18,7 @@ fn uninstall(world: &mut World, namespace: &str, delete_crds: bool, wait: bool) 
         name: "demo".into(),
         namespace: Some(namespace.into()),
         delete_crds,
+        accept_dependents: true,
         ..Uninstall::default()
     };
     world.run_with(Options { wait, ..Options::default() }, |engine, _| engine.uninstall(&request)).unwrap()
@@ -105,6 +106,13 @@ fn uninstall_keeps_a_crd_that_another_operator_needs() {
         }));
         world.install(demo(None)).unwrap();
         world.make_demo("01", 3);
+        let before = world.cluster.save();
+        let request = Uninstall { name: "demo".into(), namespace: Some(NS.into()), ..Uninstall::default() };
+        let said = told(world.run(|engine, _| engine.uninstall(&request)).unwrap_err());
+        assert_eq!(world.cluster.save(), before, "something was changed");
+        let first =
+            "`elsewhere/theirs.v1.0.0` requires `demos.t01.example.com`, which `demo.v0.3.0` provides\n";
+        assert!(said.starts_with(first) && said.contains("--accept-dependents"), "{said}");
         let removed = uninstall(&mut world, NS, true, true);
         assert_eq!(world.names(&known::CRD), ["demos.t01.example.com"]);
         assert_eq!(kept(&removed, "Demo"), ["example: its CRD stays"]);

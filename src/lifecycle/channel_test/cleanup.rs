@@ -102,6 +102,7 @@ impl Cleanup<'_> {
             namespace: Some(self.namespace.to_owned()),
             delete_crds: crds.iter().all(|crd| !self.marker.kept.contains(crd)),
             accept_conversion_gap: true,
+            accept_dependents: true,
         };
         match self.engine().uninstall(&request) {
             Ok(_) => Ok(()),

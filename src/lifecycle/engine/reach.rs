@@ -224,7 +224,12 @@ impl Engine<'_> {
         let now = self.cluster.now();
         let is_fresh = self.examined.as_ref().is_some_and(|(at, _)| now < *at + EXAMINE);
         if !is_fresh {
-            let scope = Scope { name: Some(subscription.into()), namespace: Some(namespace.into()) };
+            // What a plan brings besides has a Subscription of its own.
+            let name = match awaited {
+                Awaited::Success(csv) => csv,
+                _ => subscription,
+            };
+            let scope = Scope { name: Some(name.into()), namespace: Some(namespace.into()) };
             let found = match self.diagnosis(&scope) {
                 Ok(diagnosis) => diagnosis.causes.into_iter().next(),
                 Err(error @ (ClusterError::Interrupted | ClusterError::TimedOut { .. })) => {
@@ -496,11 +501,19 @@ fn is_idle(observed: &Observed) -> bool {
     })
 }
 
-/// How long OLM may do nothing. It says `BundleUnpacking` while it unpacks the next bundle, and may say so long after.
+/// How long OLM may do nothing. It says `BundleUnpacking` while it unpacks the next bundle, and may say so long after: what it said
+/// before its newest plan was about the bundle of that plan.
 fn patience_with_idleness(observed: &Observed) -> Duration {
-    let conditions = observed.subscription.iter().flat_map(|found| &found.status.conditions);
-    let mut unpacking = conditions.filter(|one| one.kind == "BundleUnpacking" && one.is_true());
-    if unpacking.next().is_some() { IDLE_UNPACKING } else { IDLE }
+    let newest = observed.plans.first().and_then(|plan| plan.metadata.creation_timestamp.as_ref());
+    let newest = newest.map(|time| time.0.as_millisecond());
+    let conditions = observed.subscription.iter().flat_map(|found| {
+        found.document().pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten()
+    });
+    let is_unpacking = |one: &Value| {
+        let since = one["lastTransitionTime"].as_str().and_then(doctor::parse_time);
+        one["type"] == "BundleUnpacking" && one["status"] == "True" && since > newest
+    };
+    if conditions.into_iter().any(is_unpacking) { IDLE_UNPACKING } else { IDLE }
 }
 
 /// The patch that makes a Subscription's plans wait for approval, and changes its channel.
