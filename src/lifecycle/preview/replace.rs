@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_only_the_cluster_has_is_removed() {
-        use Change::{Change, Keep, Unknown};
+        use super::Change::{Change, Keep, Unknown};
         check(
             "ConfigMap",
             json!({"data": {"a": "1", "b": "2"}}),
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_the_server_adds_is_kept() {
-        use Change::{Change, Keep};
+        use super::Change::{Change, Keep};
         let crd = |names: Value, more: Value| {
             let mut spec = json!({"names": names, "versions": [{"name": "v1", "schema": {"properties": {"status": {"type": "object"}}}}]});
             spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
