@@ -375,6 +375,38 @@ impl Cause {
 }
 
 impl Diagnosis {
+    /// Adds that OLM leaves an operator that is well at its version, though the channel has a newer one.
+    pub(super) fn stays(&mut self, subscription: &serde_json::Value, why: &str) {
+        let subscription = Doc(subscription);
+        let (name, namespace) = (subscription.name(), subscription.namespace());
+        let installed = subscription.text("/status/installedCSV");
+        let text = format!("the Subscription `{name}` stays at `{installed}`: {why}");
+        let mut cause = Cause::new(&codes::UPGRADE_BLOCKED, subscription.reference(), text)
+            .shown(subscription, "status.installedCSV", installed, None)
+            .repair(
+                command!("olmkit operator upgrade {} -n {} --dry-run", name, namespace),
+                "says what is missing and changes nothing; once the catalog has it, OLM resolves within a minute, and what is installed runs on",
+            );
+        name.clone_into(&mut cause.subscription);
+        let is_it = |one: &&mut OperatorState| (&*one.subscription, &*one.namespace) == (name, namespace);
+        if let Some(operator) = self.operators.iter_mut().find(is_it) {
+            operator.state = cause.state();
+            operator.code = Some(cause.code);
+            operator.sentence = Some(cause.sentence.clone());
+            self.state = self.state.max(operator.state);
+        }
+        self.causes.push(cause);
+    }
+
+    /// Adds that OLM would refuse a plan that waits for approval.
+    pub(super) fn refuses(&mut self, namespace: &str, subscription: &str, blocker: &str) {
+        let mut own = self.causes.iter_mut().filter(|cause| cause.code == APPROVAL_REQUIRED);
+        let own = own.find(|cause| cause.subscription == subscription && cause.object.namespace == namespace);
+        if let Some(cause) = own {
+            cause.consequences.push(format!("OLM cannot install it: {blocker}"));
+        }
+    }
+
     /// The same, with its commands on a cluster.
     #[must_use]
     pub fn on(mut self, reach: &Reach) -> Self {
@@ -453,6 +485,17 @@ pub fn diagnose(seen: &Observation, scope: &Scope) -> Diagnosis {
         if is_meant && let Some(cause) = versions::examine(seen, csv).cause() {
             let verdict = Verdict::Found(vec![cause]);
             operators.push(judge(verdict, "", csv.namespace(), &mut causes, seen));
+        }
+    }
+    // A namespace that does not go, though nothing of an operator is left in it that says so.
+    let is_told = |namespace: &str| operators.iter().any(|one| one.namespace == namespace);
+    let silent: Vec<&str> =
+        seen.of("Namespace").map(Doc::name).filter(|namespace| !is_told(namespace)).collect();
+    for namespace in
+        silent.into_iter().filter(|name| scope.name.is_none() && scope.namespace.as_deref() == Some(*name))
+    {
+        if let Some(cause) = namespaces::overdue(seen, namespace) {
+            operators.push(judge(Verdict::Found(vec![cause]), "", namespace, &mut causes, seen));
         }
     }
     order::sort(&mut causes);

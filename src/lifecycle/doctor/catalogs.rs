@@ -12,6 +12,8 @@ use crate::shell::{Command, command};
 
 /// How long a catalog may be out of reach: its pod starts, OLM connects now and then only.
 const CONNECTING: i64 = 90_000;
+/// How long OLM may take to replace the pod of a catalog whose image has changed.
+const REPLACING: i64 = 30_000;
 /// How long a catalog that OLM keeps trying may be.
 const TRYING: i64 = 300_000;
 
@@ -83,12 +85,46 @@ fn runs_image(catalog: Doc<'_>, pod: Doc<'_>) -> bool {
     image.is_empty() || containers.any(|container| container["image"] == image)
 }
 
+/// A pod that does not run what its catalog names, since something has changed it: the image is of another registry, or OLM has had the
+/// time to replace a pod of an older image. OLM itself makes pods of the image that is named.
+fn changed_pod(seen: &Observation, catalog: Doc<'_>, pod: Doc<'_>) -> Option<Cause> {
+    let wanted = catalog.text("/spec/image");
+    let found = pod.list("/spec/containers").find_map(|one| one["image"].as_str())?;
+    let is_extracted = catalog.0.pointer("/spec/grpcPodConfig/extractContent").is_some();
+    if runs_image(catalog, pod) || is_extracted {
+        return None;
+    }
+    let is_same_elsewhere = wanted.split_once('/').map(|one| one.1) == found.split_once('/').map(|one| one.1);
+    if !is_same_elsewhere && seen.age(pod.created()) < REPLACING {
+        return None;
+    }
+    let text = format!(
+        "{} does not serve: its pod `{}` runs the image `{found}`, not `{wanted}`, so OLM replaces it again and again; a mutating webhook has most likely changed it",
+        name(catalog),
+        pod.name()
+    );
+    let state = catalog.text("/status/connectionState/lastObservedState");
+    Some(
+        Cause::new(&codes::CATALOG_POD_CHANGED, pod.reference(), text)
+            .shown(pod, "spec.containers[].image", found, pod.created())
+            .shown(catalog, "status.connectionState.lastObservedState", state, None)
+            .repair(
+                "kubectl get mutatingwebhookconfigurations -o 'custom-columns=NAME:.metadata.name,RESOURCES:.webhooks[*].rules[*].resources'",
+                format!("lists the webhooks: exclude the namespace `{}` from the one that changes pods; OLM then starts the pod as it should be, and installed operators are not affected", catalog.namespace()),
+            )
+            .repair(edit(catalog), "instead, name in `spec.image` the image that the webhook makes of it"),
+    )
+}
+
 fn pod_fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
     let own = pods(seen, catalog);
     if own.iter().any(|pod| pods::is_ready(*pod)) {
         return None;
     }
     let newest = *own.first()?;
+    if let Some(cause) = changed_pod(seen, catalog, newest) {
+        return Some(cause);
+    }
     // OLM makes a new pod for a changed image within seconds.
     let fault = pods::fault(seen, newest).filter(|_| runs_image(catalog, newest))?;
     let code: &'static Code = match &fault.what {

@@ -281,6 +281,10 @@ fn around(
         let part = part(&known::NAMESPACE, ALL);
         return part_of(cluster, seen, &part, None, |object| ill.operators.contains(Doc(object).name()));
     }
+    // One that is asked about may be on its way out, with nothing in it that is ill.
+    if let Some(namespace) = within.filter(|one| !ill.operators.contains(*one)) {
+        get(cluster, seen, &known::NAMESPACE, "", namespace)?;
+    }
     for namespace in &ill.operators {
         get(cluster, seen, &known::NAMESPACE, "", namespace)?;
     }

@@ -45,6 +45,7 @@ codes! {
     CATALOG_OUT_OF_MEMORY = "catalog-out-of-memory" Error "the catalog pod runs out of memory";
     CATALOG_CRASHING = "catalog-crashing" Error "the catalog pod crashes";
     CATALOG_POD_PENDING = "catalog-pod-pending" Error "the catalog pod does not start";
+    CATALOG_POD_CHANGED = "catalog-pod-changed" Error "something changes the image of the catalog pod";
     CATALOG_UNREACHABLE = "catalog-unreachable" Error "the catalog does not answer";
     PACKAGE_NOT_FOUND = "package-not-found" Error "no such package";
     CHANNEL_NOT_FOUND = "channel-not-found" Error "no such channel";
@@ -57,8 +58,10 @@ codes! {
     BUNDLE_INVALID = "bundle-invalid" Error "the bundle cannot be unpacked";
     BUNDLE_WITHOUT_CSV = "bundle-without-csv" Error "the bundle has no ClusterServiceVersion";
     UNPACK_FAILED = "unpack-failed" Error "the unpack Job failed";
+    UPGRADE_BLOCKED = "upgrade-blocked" Warning "OLM stays below the head of the channel";
     APPROVAL_REQUIRED = "approval-required" Warning "an InstallPlan waits for approval";
     UNSUPPORTED_KIND = "unsupported-kind" Error "the bundle has an object that OLM does not install";
+    IMMUTABLE_FIELD = "immutable-field" Error "the new version changes a field that Kubernetes lets nobody change";
     CRD_INVALIDATES_RESOURCES = "crd-invalidates-resources" Error "the new CRD rejects custom resources that exist";
     CRD_STORED_VERSION = "crd-stored-version" Error "the new CRD drops a stored version";
     WEBHOOK_UNREACHABLE = "webhook-unreachable" Error "an admission webhook does not answer";
@@ -76,6 +79,7 @@ codes! {
     OPERATOR_GROUP_CONFLICT = "operator-group-conflict" Error "another OperatorGroup provides the same API";
     KUBERNETES_TOO_OLD = "kubernetes-too-old" Error "Kubernetes is too old for the operator";
     REQUIRED_API_MISSING = "required-api-missing" Error "a required API does not exist";
+    CRD_NAMES_TAKEN = "crd-names-taken" Error "another CRD has a name of the operator's CRD";
     OWNED_CRD_MISSING = "owned-crd-missing" Error "a CRD of the operator does not exist";
     API_SERVICE_DOWN = "api-service-down" Error "an aggregated API does not answer";
     CERTIFICATE_EXPIRED = "certificate-expired" Error "a certificate that OLM created has expired";
@@ -111,6 +115,7 @@ pub(super) fn may_pass(code: &str) -> bool {
         &CATALOG_CRASHING,
         &CATALOG_POD_PENDING,
         &CATALOG_UNREACHABLE,
+        &CATALOG_POD_CHANGED,
         &RESOLUTION_FAILED,
         &BUNDLE_IMAGE_PULL,
         &UNPACK_FAILED,

@@ -335,6 +335,18 @@ pub(super) fn last_words(message: &str) -> String {
     shorten(&joined.join(" "))
 }
 
+/// A refusal that fits a sentence. What Pod Security forbids comes first in it, and how to allow it after that.
+pub(super) fn refusal(text: &str) -> String {
+    const MOST: usize = 400;
+    match text.find("violates PodSecurity") {
+        Some(at) if text.chars().count() > MOST => {
+            let told: String = text[at..].chars().take(MOST).collect();
+            if text[at..].chars().count() > MOST { format!("{told}…") } else { told }
+        }
+        _ => shorten(text),
+    }
+}
+
 /// Text that fits a sentence: its end says most.
 pub(super) fn shorten(text: &str) -> String {
     const MOST: usize = 400;

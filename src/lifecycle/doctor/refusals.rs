@@ -21,6 +21,8 @@ pub(super) fn code(message: &str) -> Option<&'static Code> {
         || has("the server is currently unable to handle the request")
     {
         &codes::API_SERVICE_DOWN
+    } else if has("field is immutable") || has("cannot change roleRef") {
+        &codes::IMMUTABLE_FIELD
     } else if has("exceeded quota") || has("failed quota") {
         &codes::QUOTA_EXCEEDED
     } else if has("violates PodSecurity") {
@@ -90,6 +92,10 @@ mod tests {
     fn messages_of_the_api_server_are_told_apart() {
         let code = |message: &str| super::code(message).map(|code| code.name);
         for (message, expected) in [
+            (
+                "install strategy failed: Deployment.apps \"a\" is invalid: spec.selector: Invalid value: {}: field is immutable",
+                "immutable-field",
+            ),
             (
                 "pods \"x\" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=5, limited: pods=5",
                 "quota-exceeded",

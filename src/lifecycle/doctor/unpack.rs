@@ -4,7 +4,7 @@ use super::codes;
 use super::doc::Doc;
 use super::observation::Observation;
 use super::pods::{self, What};
-use super::{Cause, clock, groups};
+use super::{Cause, clock, groups, refusals};
 use crate::lifecycle::api::label;
 use crate::lifecycle::unpacked;
 use crate::shell::command;
@@ -140,7 +140,10 @@ fn broken(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>) -> Option<Cau
                 );
                 Cause::new(&codes::UNPACK_FAILED, job.reference(), text)
             }
-            _ => return None,
+            _ => match refused_event(seen, job).filter(|_| own.is_empty()) {
+                Some(event) => without_pods(job, event, &what),
+                None => return None,
+            },
         },
     };
     if let Some(found) = failed(job) {
@@ -193,6 +196,40 @@ pub(super) fn is_active(seen: &Observation, subscription: Doc<'_>) -> bool {
         let is_own = job.created() >= subscription.created();
         failed(job).is_none() && is_own && is_recent && !is_planned(seen, subscription, job)
     })
+}
+
+/// The event that says that the pods of a Job are refused.
+fn refused_event<'o>(seen: &'o Observation, job: Doc<'o>) -> Option<Doc<'o>> {
+    let is_it = |event: &Doc<'o>| {
+        event.text("/reason") == "FailedCreate"
+            && event.text("/involvedObject/kind") == "Job"
+            && event.text("/involvedObject/name") == job.name()
+    };
+    seen.within("Event", job.namespace()).filter(is_it).max_by_key(|event| clock::last_seen(*event))
+}
+
+/// A Job whose pods cannot be created: by a quota or a policy of the namespace of the catalog.
+fn without_pods(job: Doc<'_>, event: Doc<'_>, what: &str) -> Cause {
+    let message = event.text("/message");
+    let message = message.strip_prefix("Error creating: ").unwrap_or(message);
+    let code = refusals::code(message).unwrap_or(&codes::UNPACK_FAILED);
+    let text = format!(
+        "{what}: the namespace `{}` of the catalog refuses the pods of its unpack Job: {}",
+        job.namespace(),
+        pods::refusal(message)
+    );
+    let cause =
+        Cause::new(code, job.reference(), text).shown(event, "message", message, clock::last_seen(event));
+    match code.name {
+        "quota-exceeded" => cause.repair(
+            command!("kubectl -n {} describe resourcequota", job.namespace()),
+            "shows what is used: raise the quota, free what is not needed, or give pods defaults with a LimitRange; the Job then starts within a few minutes, and nothing is restarted",
+        ),
+        _ => cause.repair(
+            command!("kubectl -n {} get events --field-selector reason=FailedCreate", job.namespace()),
+            "shows every refusal",
+        ),
+    }
 }
 
 /// The event that says that a Job's image could not be pulled.

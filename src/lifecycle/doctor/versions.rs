@@ -67,6 +67,7 @@ pub(super) fn examine(seen: &Observation, csv: Doc<'_>) -> Step {
         "Failed" => failed(seen, csv, since),
         _ => None,
     };
+    let found = found.or_else(|| recurring(csv));
     match found {
         Some(cause) => Step::found(cause),
         None if seen.has_lasted(since, PHASE) && csv.text("/status/phase") != "Replacing" => {
@@ -74,6 +75,31 @@ pub(super) fn examine(seen: &Observation, csv: Doc<'_>) -> Step {
         }
         None => Step::Progressing,
     }
+}
+
+/// A failure that OLM tries again and again: between two attempts the version is in other phases for a moment, which says nothing. Once it
+/// is Installing, the attempt was no failure.
+/// The API server's own refusals count at once, what nobody knows when it has happened twice.
+fn recurring(csv: Doc<'_>) -> Option<Cause> {
+    let reason_of = |one: Doc<'_>| {
+        matches!(one.text("/reason"), "InstallComponentFailed" | "InstallComponentFailedNoRetry")
+    };
+    let history: Vec<Doc<'_>> = csv.list("/status/conditions").map(Doc).collect();
+    let after = history
+        .iter()
+        .rposition(|one| matches!(one.text("/phase"), "Succeeded" | "Installing"))
+        .map_or(0, |at| at + 1);
+    let failures = history[after..].iter().filter(|one| one.text("/phase") == "Failed" && reason_of(**one));
+    let failures: Vec<&Doc<'_>> = failures.collect();
+    let (last, text) = failures.last().map(|last| (last, last.text("/message")))?;
+    if refusals::code(text).is_none() && failures.len() < 2 {
+        return None;
+    }
+    let cause = |code: &'static Code, sentence: String| {
+        let since = last.moment("/lastTransitionTime");
+        Cause::new(code, csv.reference(), sentence).shown(csv, "status.conditions[].message", text, since)
+    };
+    Some(generic(csv, last.text("/reason"), text, cause))
 }
 
 /// The Deployments of a version, and how they keep it from succeeding.
@@ -209,7 +235,7 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
         .copied()
         .filter(|one| one.text("/kind") == "CustomResourceDefinition" && !is_alongside(one));
     if let Some(one) = crds.find(|one| !serves(seen, csv, one.text("/name"))).filter(|_| settled) {
-        return Some(crd(csv, one, since));
+        return Some(names_taken(seen, csv, one, since).unwrap_or_else(|| crd(csv, one, since)));
     }
     let apis = unmet.iter().copied().find(|one| one.text("/kind") == "APIService");
     if let Some(one) = apis.filter(|_| settled) {
@@ -235,7 +261,16 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
         .find(|one| !is_alongside(one) && one.text("/kind") != "CustomResourceDefinition")?;
     let is_waiting_for_predecessor =
         other.text("/message").contains("owned by another ClusterServiceVersion");
-    if seen.age(since) < 60_000 || is_installing || is_waiting_for_predecessor && seen.age(since) < PHASE {
+    // An account that nobody is about to create does not come by itself; OLM looks again a moment after the last step of a plan.
+    let is_gone = other.text("/kind") == "ServiceAccount"
+        && other.text("/status") == "NotPresent"
+        && settled
+        && seen.age(since) >= REQUIREMENTS;
+    if !is_gone
+        && (seen.age(since) < 60_000
+            || is_installing
+            || is_waiting_for_predecessor && seen.age(since) < PHASE)
+    {
         return None;
     }
     let message = other.text("/message");
@@ -268,6 +303,28 @@ fn serves(seen: &Observation, csv: Doc<'_>, name: &str) -> bool {
     let served =
         |version: &str| crd.list("/spec/versions").any(|one| one["name"] == version && one["served"] == true);
     crd.holding("Established").is_some() && versions.all(served)
+}
+
+/// A CRD that exists and is not served, since another one has its kind or another name of it.
+fn names_taken(seen: &Observation, csv: Doc<'_>, one: Doc<'_>, since: Option<i64>) -> Option<Cause> {
+    let found = seen.get("CustomResourceDefinition", "", one.text("/name"))?;
+    let why = found.condition("NamesAccepted").filter(|accepted| !accepted.is_true)?;
+    let (name, group) = (found.name(), found.text("/spec/group"));
+    let text = format!(
+        "`{}` needs the CRD `{name}`, which Kubernetes does not serve: another CRD of the group `{group}` has its names ({}): {}",
+        csv.name(),
+        why.reason,
+        why.message
+    );
+    Some(
+        Cause::new(&codes::CRD_NAMES_TAKEN, found.reference(), text)
+            .shown(found, "status.conditions[NamesAccepted].message", why.message, why.since)
+            .shown(csv, "status.requirementStatus[].message", one.text("/message"), since)
+            .repair(
+                "kubectl get crd -o 'custom-columns=NAME:.metadata.name,KIND:.spec.names.kind,SINGULAR:.spec.names.singular,SHORT:.spec.names.shortNames'",
+                format!("shows which CRD of `{group}` has them: once it is gone Kubernetes serves `{name}`, and OLM continues within half a minute; its custom resources are deleted with it"),
+            ),
+    )
 }
 
 /// What OLM says of an owned version that its CRD does not serve.
@@ -401,7 +458,18 @@ fn failed(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause>
             conflict(seen, csv, group, reason, cause)
         }
         "OwnerConflict" => {
-            let text = format!("`{name}` and another operator own the same CRD or API: {message}");
+            let owned = |one: Doc<'_>| -> Vec<String> {
+                let owned = one.list("/spec/customresourcedefinitions/owned");
+                owned.filter_map(|crd| crd["name"].as_str().map(str::to_owned)).collect()
+            };
+            let own = owned(csv);
+            let mut others = seen.within("ClusterServiceVersion", namespace).filter(|one| one.name() != name);
+            let rival = others.find_map(|one| {
+                let shared = owned(one).into_iter().find(|crd| own.contains(crd))?;
+                Some(format!("`{}` of the same namespace own the same CRD, `{shared}`", one.name()))
+            });
+            let rival = rival.unwrap_or_else(|| "another operator own the same CRD or API".to_owned());
+            let text = format!("`{name}` and {rival}: {message}");
             Some(cause(&codes::OPERATOR_GROUP_CONFLICT, text).repair(
                 command!("kubectl -n {} get clusterserviceversions.operators.coreos.com", namespace),
                 "shows the operators of the namespace: remove the one that is not wanted",
@@ -412,7 +480,7 @@ fn failed(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause>
             let is_final = message.contains("exceeded its progress deadline") && seen.age(since) > 60_000;
             let is_old = seen.age(since) > 30_000;
             (is_final || is_old && !message.contains("progress deadline"))
-                .then(|| generic(csv, reason, message, since, cause))
+                .then(|| generic(csv, reason, message, cause))
         }),
         "APIServiceResourceIssue" | "APIServiceResourcesNeedReinstall" | "APIServiceInstallFailed" => {
             let owned = csv.list("/spec/apiservicedefinitions/owned").map(Doc).next();
@@ -427,7 +495,7 @@ fn failed(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<Cause>
                 )
             })
         }
-        _ => Some(generic(csv, reason, message, since, cause)),
+        _ => Some(generic(csv, reason, message, cause)),
     }
 }
 
@@ -436,7 +504,6 @@ fn generic(
     csv: Doc<'_>,
     reason: &str,
     message: &str,
-    _since: Option<i64>,
     cause: impl Fn(&'static Code, String) -> Cause,
 ) -> Cause {
     let code = refusals::code(message).unwrap_or(&codes::CSV_FAILED);

@@ -199,7 +199,7 @@ fn refused(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) ->
     let found = deployment.holding("ReplicaFailure")?;
     let code = refusals::code(found.message).unwrap_or(&codes::PODS_REFUSED);
     let name = deployment.name();
-    let text = format!("{what}, because its pods are refused: {}", pods::shorten(found.message));
+    let text = format!("{what}, because its pods are refused: {}", pods::refusal(found.message));
     let cause = Cause::new(code, deployment.reference(), text).shown(
         deployment,
         "status.conditions[ReplicaFailure].message",

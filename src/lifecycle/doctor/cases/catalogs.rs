@@ -139,3 +139,24 @@ fn a_catalog_without_a_pod_has_none_to_delete() {
     let commands: Vec<String> = cause.repair.iter().map(|one| one.command.to_string()).collect();
     assert_eq!(commands, ["olmkit olm status", "olmkit source refresh catalog -n here"]);
 }
+
+#[test]
+fn a_webhook_has_changed_the_image_of_a_catalog_pod() {
+    let mut pod = catalog_pod(json!({"phase": "Pending"}));
+    pod["spec"]["containers"][0]["image"] = json!("mirror.example.com/catalog:1");
+    let objects =
+        |pod: serde_json::Value| vec![subscription(json!({})), group(), catalog("TRANSIENT_FAILURE"), pod];
+    check(
+        "catalog-pod-changed",
+        "pod/catalog-x",
+        "runs the image `mirror.example.com/catalog:1`, not `r/catalog:1`",
+        objects(pod.clone()),
+    );
+    // OLM replaces it again and again, so it is always new.
+    pod["metadata"]["creationTimestamp"] = json!("2026-01-01T00:59:59Z");
+    check("catalog-pod-changed", "pod/catalog-x", "mutating webhook", objects(pod.clone()));
+    // One of an older image is replaced in a moment.
+    pod["spec"]["containers"][0]["image"] = json!("r/catalog:0");
+    let found = look(objects(pod));
+    assert!(found.causes.iter().all(|cause| cause.code != "catalog-pod-changed"), "{found:#?}");
+}

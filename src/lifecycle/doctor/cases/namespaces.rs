@@ -58,3 +58,21 @@ fn a_version_says_that_there_are_several_operator_groups() {
     let diagnosis = diagnose(&seen, &Scope::default());
     assert_eq!(diagnosis.causes[0].code, "several-operator-groups", "{diagnosis:#?}");
 }
+
+#[test]
+fn a_namespace_that_does_not_go_is_named_though_no_operator_is_left_in_it() {
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "gone", "deletionTimestamp": "2026-01-01T00:30:00Z"},
+        "status": {"phase": "Terminating", "conditions": [{
+            "type": "NamespaceContentRemaining", "status": "True", "reason": "SomeResourcesRemain",
+            "message": "Some resources are remaining: demos.example.com has 1 resource instances",
+        }]},
+    });
+    let seen = Observation::complete([namespace], super::NOW);
+    let scope = Scope { name: None, namespace: Some("gone".into()) };
+    let found = diagnose(&seen, &scope);
+    assert_eq!(found.causes[0].code, "namespace-terminating", "{found:#?}");
+    assert!(found.causes[0].sentence.contains("demos.example.com has 1"), "{found:#?}");
+    assert_eq!(found.state, super::State::Broken);
+}

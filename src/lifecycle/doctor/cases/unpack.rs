@@ -84,3 +84,24 @@ fn an_upgrade_to_a_bundle_that_was_tried_before_the_last_plan_is_not_healthy() {
     let found = look(objects(json!([])));
     assert_eq!(found.operators[0].state, State::Healthy, "{found:#?}");
 }
+
+#[test]
+fn a_job_whose_pods_a_quota_refuses_is_named_though_it_has_none() {
+    let [job, _] = job();
+    let event = object(
+        "v1",
+        "Event",
+        "bundle.1",
+        json!({
+            "type": "Warning", "reason": "FailedCreate", "involvedObject": {"kind": "Job", "name": "bundle"},
+            "message": "Error creating: pods \"bundle-x\" is forbidden: failed quota: team: must specify limits.cpu for: extract,pull,util",
+        }),
+    );
+    let waiting = subscription(json!({"conditions": unpacking("unpack job not completed")}));
+    check(
+        "quota-exceeded",
+        "job/bundle",
+        "refuses the pods of its unpack Job: pods \"bundle-x\" is forbidden: failed quota: team",
+        vec![waiting, group(), catalog("READY"), job, event],
+    );
+}

@@ -97,3 +97,84 @@ fn nothing_happens_to_a_version() {
     let objects = vec![installed(), group(), catalog("READY"), pending];
     check("no-progress", "clusterserviceversion/demo.v1", "more than ten minutes", objects);
 }
+
+#[test]
+fn a_failure_is_named_between_two_attempts_of_olm_too() {
+    let refused = "install strategy failed: Deployment.apps \"demo\" is invalid: spec.selector: Invalid value: {}: field is immutable";
+    for (phase, reason) in [
+        ("Failed", "InstallComponentFailed"),
+        ("Pending", "NeedsReinstall"),
+        ("Pending", "RequirementsUnknown"),
+        ("InstallReady", "AllRequirementsMet"),
+    ] {
+        let mut one = csv(phase, reason, if phase == "Failed" { refused } else { "" });
+        one["status"]["conditions"] = json!([
+            {"phase": "Pending", "reason": "RequirementsUnknown"},
+            {"phase": "Failed", "reason": "InstallComponentFailed", "message": refused},
+            {"phase": phase, "reason": reason},
+        ]);
+        let objects = vec![installed(), group(), catalog("READY"), one];
+        check("immutable-field", "clusterserviceversion/demo.v1", "field is immutable", objects);
+    }
+    // What has gone on since is over.
+    let mut up = csv("Succeeded", "InstallSucceeded", "");
+    up["status"]["conditions"] = json!([
+        {"phase": "Failed", "reason": "InstallComponentFailed", "message": refused},
+        {"phase": "Succeeded", "reason": "InstallSucceeded"},
+    ]);
+    assert_eq!(look(vec![installed(), group(), catalog("READY"), up, available()]).state, State::Healthy);
+}
+
+#[test]
+fn the_names_of_a_crd_are_taken() {
+    let mut pending = csv("Pending", "RequirementsNotMet", "one or more requirements couldn't be found");
+    pending["spec"]["customresourcedefinitions"]["owned"] =
+        json!([{"name": "queues.example.com", "version": "v1"}]);
+    pending["status"]["requirementStatus"] = json!([{
+        "kind": "CustomResourceDefinition", "name": "queues.example.com", "status": "NotAvailable",
+        "message": "CRD is present but the Established condition is False (not available)",
+    }]);
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "queues.example.com"},
+        "spec": {"group": "example.com", "versions": [{"name": "v1", "served": true}]},
+        "status": {"conditions": [
+            {"type": "NamesAccepted", "status": "False", "reason": "KindConflict", "message": "\"Queue\" is already in use"},
+            {"type": "Established", "status": "False", "reason": "NotAccepted", "message": "not all names are accepted"},
+        ]},
+    });
+    check(
+        "crd-names-taken",
+        "customresourcedefinition/queues.example.com",
+        "(KindConflict): \"Queue\" is already in use",
+        vec![installed(), group(), catalog("READY"), pending, crd],
+    );
+}
+
+#[test]
+fn a_service_account_that_was_deleted_is_named_in_the_first_minute() {
+    let mut pending = csv("Pending", "RequirementsNotMet", "one or more requirements couldn't be found");
+    pending["status"]["lastTransitionTime"] = json!("2026-01-01T00:59:40Z");
+    pending["status"]["requirementStatus"] = json!([{
+        "kind": "ServiceAccount", "name": "demo", "status": "NotPresent", "message": "Service account does not exist",
+    }]);
+    let objects = vec![installed(), group(), catalog("READY"), pending];
+    check("requirement-missing", "clusterserviceversion/demo.v1", "Service account does not exist", objects);
+}
+
+#[test]
+fn an_owner_conflict_names_the_other_operator() {
+    let owning = |mut one: serde_json::Value, name: &str| {
+        one["metadata"]["name"] = json!(name);
+        one["spec"]["customresourcedefinitions"]["owned"] =
+            json!([{"name": "queues.example.com", "version": "v1"}]);
+        one
+    };
+    let failed = owning(csv("Failed", "OwnerConflict", "owner conflict"), "demo.v1");
+    let other = owning(csv("Succeeded", "InstallSucceeded", ""), "rival.v1");
+    check(
+        "operator-group-conflict",
+        "clusterserviceversion/demo.v1",
+        "`rival.v1` of the same namespace own the same CRD, `queues.example.com`",
+        vec![installed(), group(), catalog("READY"), failed, other, available()],
+    );
+}

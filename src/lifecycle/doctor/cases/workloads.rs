@@ -124,3 +124,17 @@ fn kubernetes_gave_a_deployment_up() {
     let objects = vec![installed(), group(), catalog("READY"), failed, stuck];
     check("progress-deadline", "deployment/demo", "progress deadline", objects);
 }
+
+#[test]
+fn what_pod_security_forbids_is_not_cut_off() {
+    let long = "container \"m\" must set securityContext.allowPrivilegeEscalation=false, ".repeat(9);
+    let message = format!(
+        "pods \"demo-5d9-x\" is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false ({long})"
+    );
+    check(
+        "pod-security",
+        "deployment/demo",
+        "are refused: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false",
+        vec![installed(), group(), catalog("READY"), installing(), refused(&message)],
+    );
+}
