@@ -18,6 +18,7 @@ pub mod doctor;
 pub mod engine;
 pub mod fix;
 pub mod health;
+pub mod immutable;
 pub mod install;
 pub mod kubernetes;
 pub mod leftovers;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use olmkit_bundle::version::Version;
 use serde_json::Value;
 
 use super::api::{Key, Resource};
@@ -145,6 +146,11 @@ pub trait Cluster {
 
     /// The time of day as objects of the cluster show it, in milliseconds since 1970.
     fn time_of_day(&self) -> i64;
+
+    /// The version of Kubernetes, without what a vendor adds to it; none when nobody knows.
+    fn kubernetes_version(&mut self) -> Option<Version> {
+        None
+    }
 
     /// When the command has to be over, by the clock of [`Cluster::now`]; none when only its verbs have a limit.
     fn deadline(&self) -> Option<Duration> {

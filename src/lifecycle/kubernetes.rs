@@ -32,6 +32,7 @@ use kube::client::ClientBuilder;
 use kube::config::KubeConfigOptions;
 use kube::core::PartialObjectMeta;
 use kube::{Client, Config};
+use olmkit_bundle::version::{Version, parse_tolerant};
 use serde_json::{Value, json};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch::{Receiver, Sender};
@@ -822,6 +823,12 @@ impl Cluster for Kubernetes {
             let _ = self.runtime.block_on(self.limits.run(asked));
         }
         self.clock.now()
+    }
+
+    fn kubernetes_version(&mut self) -> Option<Version> {
+        let asked = self.limits.run(self.client.apiserver_version());
+        let text = self.runtime.block_on(asked).ok()?.ok()?.git_version;
+        parse_tolerant(text.split(['-', '+']).next()?).ok()
     }
 
     fn deadline(&self) -> Option<Duration> {

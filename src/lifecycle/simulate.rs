@@ -20,12 +20,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use olmkit_bundle::version::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::api::{Key, Resource, known};
 use super::cluster::{Cluster, ClusterError, Said};
+use super::immutable;
 use super::offer::Offer;
+use super::patch::merge;
 use super::schema;
 use crate::limits::{Limits, Over};
 
@@ -288,6 +291,15 @@ impl Cluster for Simulation {
     }
 
     fn patch(&mut self, _: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {
+        if let Some(live) = self.store.get(key) {
+            let mut after = live.clone();
+            merge(&mut after, patch);
+            if let Some(changed) = immutable::changed(live, &after) {
+                let message =
+                    format!("{}: Invalid value: {:?}: field is immutable", changed.field, changed.new);
+                return Err(ClusterError::Refused { key: key.clone(), message });
+            }
+        }
         self.store.patch(key, patch)
     }
 
@@ -333,5 +345,9 @@ impl Cluster for Simulation {
 
     fn time_of_day(&self) -> i64 {
         self.store.time_of_day()
+    }
+
+    fn kubernetes_version(&mut self) -> Option<Version> {
+        Some(rules::KUBERNETES)
     }
 }

@@ -126,6 +126,7 @@ pub mod known {
         SERVICE = "" "v1" "Service" "services" true;
         SERVICE_ACCOUNT = "" "v1" "ServiceAccount" "serviceaccounts" true;
         DEPLOYMENT = "apps" "v1" "Deployment" "deployments" true;
+        RESOURCE_QUOTA = "" "v1" "ResourceQuota" "resourcequotas" true;
         JOB = "batch" "v1" "Job" "jobs" true;
         ROLE = "rbac.authorization.k8s.io" "v1" "Role" "roles" true;
         ROLE_BINDING = "rbac.authorization.k8s.io" "v1" "RoleBinding" "rolebindings" true;

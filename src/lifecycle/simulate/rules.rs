@@ -5,6 +5,7 @@
 
 mod csv;
 mod plans;
+mod quota;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use super::scope::{self, Chosen, Failed, Scope};
 use super::store::Store;
 use super::{Registry, Served, names};
+pub(super) use csv::KUBERNETES;
 pub(super) use plans::{RETRIED_MILLIS, RETRYING};
 
 use crate::lifecycle::api::{
@@ -107,7 +109,7 @@ pub fn due(view: &View<'_>) -> Vec<Change> {
         due.extend(deployment(view, object));
     }
     for object in view.store.list(&known::CRD, None) {
-        due.extend(crd(object));
+        due.extend(crd(view, object));
     }
     due
 }
@@ -430,7 +432,8 @@ fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
     let images = containers.into_iter().flatten().filter_map(|container| container["image"].as_str());
     let unpullable = images.into_iter().any(|image| view.registry.missing_images.contains(image));
     let trouble = lacking(view, object);
-    let broken = unpullable || trouble.is_some();
+    let over_quota = quota::refusal(view.store, object);
+    let broken = unpullable || trouble.is_some() || over_quota.is_some();
     let unavailable = |mut condition: Value| {
         if let Some(trouble) = &trouble {
             condition["message"] = trouble.as_str().into();
@@ -455,6 +458,19 @@ fn deployment(view: &View<'_>, object: &Value) -> Option<Change> {
             ]});
             Change::status(format!("deadline {}/{}", key.namespace, key.name), deadline * 1_000, key, patch)
         });
+    }
+    if let Some(message) = over_quota {
+        let mut failure = condition("ReplicaFailure", "True", "FailedCreate");
+        failure["message"] = message.into();
+        let patch = json!({
+            "observedGeneration": generation, "replicas": 0, "updatedReplicas": 0, "unavailableReplicas": replicas,
+            "availableReplicas": 0, "readyReplicas": 0,
+            "conditions": [
+                condition("Progressing", "True", "NewReplicaSetCreated"),
+                condition("Available", "False", "MinimumReplicasUnavailable"), failure,
+            ],
+        });
+        return Some(Change::status(format!("quota {}/{}", key.namespace, key.name), 300, key, patch));
     }
     if broken {
         let patch = json!({
@@ -513,7 +529,7 @@ fn lacking(view: &View<'_>, object: &Value) -> Option<String> {
 }
 
 /// The API server begins to serve a CRD, and remembers the versions that objects are stored at.
-fn crd(object: &Value) -> Option<Change> {
+fn crd(view: &View<'_>, object: &Value) -> Option<Change> {
     let versions = object.pointer("/spec/versions")?.as_array()?;
     let storage = versions.iter().find(|version| version["storage"] == true)?["name"].clone();
     let mut stored =
@@ -521,8 +537,17 @@ fn crd(object: &Value) -> Option<Change> {
     if stored.contains(&storage) {
         return None;
     }
-    stored.push(storage);
     let key = Key::of(object);
+    if let Some((other, name)) = rival(view, object) {
+        let told = object.pointer("/status/conditions").is_some();
+        let message = format!("{name:?} is already in use");
+        let patch = json!({"conditions": [
+            {"type": "NamesAccepted", "status": "False", "reason": "KindConflict", "message": message},
+            {"type": "Established", "status": "False", "reason": "NotAccepted", "message": "not all names are accepted"},
+        ]});
+        return (!told).then(|| Change::status(format!("refuse {} {other}", key.name), 20, key, patch));
+    }
+    stored.push(storage);
     let patch = json!({
         "storedVersions": stored,
         "acceptedNames": object.pointer("/spec/names"),
@@ -532,4 +557,21 @@ fn crd(object: &Value) -> Option<Change> {
         ],
     });
     Some(Change::status(format!("serve {}", key.name), 20, key, patch))
+}
+
+/// The CRD of the same group that was there before and has the kind or another name of this one, and that name.
+fn rival<'v>(view: &View<'v>, object: &Value) -> Option<(String, &'v str)> {
+    const NAMES: [&str; 3] = ["/spec/names/kind", "/spec/names/listKind", "/spec/names/singular"];
+    let own = Key::of(object);
+    view.store.list(&known::CRD, None).find_map(|other| {
+        let key = Key::of(other);
+        let is_served = other.pointer("/status/storedVersions").is_some();
+        if key.name == own.name || !is_served || other.pointer("/spec/group") != object.pointer("/spec/group")
+        {
+            return None;
+        }
+        let mut names = NAMES.iter().filter(|path| object.pointer(path).is_some());
+        let same = names.find(|path| other.pointer(path) == object.pointer(path))?;
+        Some((key.name, other.pointer(same)?.as_str()?))
+    })
 }

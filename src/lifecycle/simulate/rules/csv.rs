@@ -3,16 +3,19 @@
 
 use olmkit_bundle::csv::DeploymentDescription;
 use olmkit_bundle::installed;
+use olmkit_bundle::version::{Version, parse_tolerant};
 use serde_json::{Value, json};
 
 use super::super::names;
 use super::super::scope::Scope;
+use super::plans::refused;
 use super::{Change, View, Write};
 use crate::lifecycle::api::{
     ClusterServiceVersion, CsvPhase, InstallModeKind, Key, Named as _, Object, OperatorCondition,
     Subscription, known, label,
 };
 use crate::lifecycle::component::component_label;
+use crate::lifecycle::immutable;
 use crate::lifecycle::patch::merge;
 use crate::lifecycle::properties::package_of;
 
@@ -21,7 +24,7 @@ const INSTALL_MILLIS: u64 = 300_000;
 /// How many conditions a ClusterServiceVersion remembers.
 const HISTORY: usize = 20;
 /// The version of the simulated cluster.
-pub(super) const KUBERNETES: (u64, u64) = (1, 34);
+pub(in super::super) const KUBERNETES: Version = Version::new(1, 34, 0);
 
 type Csv = Object<ClusterServiceVersion>;
 
@@ -101,7 +104,7 @@ impl<'o> Operator<'o, '_> {
                 ("InstallCheckFailed" | "ComponentUnhealthy", Health::Well) => {
                     Some(self.to(CsvPhase::Succeeded, "InstallSucceeded", INSTALLED, 200))
                 }
-                ("InstallCheckFailed" | "ComponentUnhealthy", _) => {
+                ("InstallCheckFailed" | "ComponentUnhealthy" | "InstallComponentFailed", _) => {
                     let message = "installing: deployments are to be created again";
                     Some(self.to(CsvPhase::Pending, "NeedsReinstall", message, 200))
                 }
@@ -273,18 +276,11 @@ impl<'o> Operator<'o, '_> {
         };
         let store = self.view.store;
         let spec = &self.csv.spec;
-        let wanted: Option<Vec<u64>> = spec
-            .min_kube_version
-            .trim_start_matches('v')
-            .split('.')
-            .take(2)
-            .map(|part| part.parse().ok())
-            .collect();
-        if let Some([major, minor]) = wanted.as_deref() {
+        if let Ok(wanted) = parse_tolerant(&spec.min_kube_version) {
             let message =
                 "CSV version requirement not met: minKubeVersion is higher than the server's version";
-            let enough = (*major, *minor) <= KUBERNETES;
-            need("operators.coreos.com", olmkit_bundle::csv::KIND, self.csv.name(), enough, message);
+            let kind = olmkit_bundle::csv::KIND;
+            need("operators.coreos.com", kind, self.csv.name(), wanted <= KUBERNETES, message);
         }
         let crds = &spec.custom_resource_definitions;
         for crd in crds.owned.iter().chain(&crds.required) {
@@ -293,7 +289,9 @@ impl<'o> Operator<'o, '_> {
             let served = versions.is_some_and(|versions| {
                 versions.iter().any(|version| version["name"] == crd.version && version["served"] == true)
             });
-            let established = found.is_some_and(|crd| crd.pointer("/status/conditions").is_some());
+            let conditions = found.and_then(|crd| crd.pointer("/status/conditions")?.as_array());
+            let is_established = |one: &Value| one["type"] == "Established" && one["status"] == "True";
+            let established = conditions.is_some_and(|all| all.iter().any(is_established));
             let message = match found {
                 None => "CRD is not present",
                 Some(_) if !served => "CRD version not served",
@@ -353,7 +351,8 @@ impl<'o> Operator<'o, '_> {
             }
             let number = |path: &str| found.pointer(path).and_then(Value::as_u64).unwrap_or(0);
             let seen = number("/status/observedGeneration") >= number("/metadata/generation");
-            let available = number("/status/availableReplicas") > 0 || number("/status/replicas") == 0;
+            let wants_none = number("/status/replicas") == 0 && number("/status/unavailableReplicas") == 0;
+            let available = number("/status/availableReplicas") > 0 || wants_none;
             if !seen || !available {
                 return Health::Waits(format!(
                     "waiting for deployment {name} to become ready: deployment {name:?} not available: Deployment does \
@@ -370,7 +369,12 @@ impl<'o> Operator<'o, '_> {
         for description in self.deployments() {
             let object = self.deployment(description);
             let key = Key::of(&object);
-            match self.view.store.get(&key) {
+            let existing = self.view.store.get(&key);
+            if let Some(changed) = existing.and_then(|existing| immutable::changed(existing, &object)) {
+                let message = format!("install strategy failed: {}", refused(&key, &changed));
+                return self.to(CsvPhase::Failed, "InstallComponentFailed", &message, 100);
+            }
+            match existing {
                 Some(_) => writes.push(Write::Patch { key, patch: object, status: false }),
                 None => writes.push(Write::Create(object)),
             }

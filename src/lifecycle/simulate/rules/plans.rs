@@ -6,9 +6,9 @@ use super::super::scope::{self, Chosen, Scope};
 use super::super::{names, plan};
 use super::{Change, View, Write};
 use crate::lifecycle::api::{
-    Approval, InstallPlan, InstallPlanPhase, Key, Named as _, Object, StepStatus, known, label, resource_of,
+    Approval, InstallPlan, InstallPlanPhase, Key, Named as _, Object, StepStatus, known, label,
 };
-use crate::lifecycle::{checks, schema};
+use crate::lifecycle::{checks, immutable, schema};
 
 /// How long OLM tries a step that fails before the plan has failed.
 pub(in super::super) const RETRIED_MILLIS: u64 = 60_000;
@@ -122,13 +122,16 @@ fn step(view: &View<'_>, plan: &Object<InstallPlan>, at: usize) -> Option<Change
     let mut steps = plan.document().pointer("/status/plan")?.as_array()?.clone();
     let mut object: Value = serde_json::from_str(&step.resource.manifest).ok()?;
     let key = Key::of(&object);
-    let unsupported = resource_of(&object).is_none()
-        && !olmkit_bundle::kinds::SUPPORTED.iter().any(|kind| kind.name == key.kind && kind.installed);
+    // The Subscription of a dependency comes from OLM itself.
+    let unsupported = key.kind != known::SUBSCRIPTION.kind
+        && !olmkit_bundle::kinds::supported(&key.kind).is_some_and(|kind| kind.installed);
     let fault = if unsupported {
         steps[at]["status"] = json!("UnsupportedResource");
         Some("the InstallPlan contains invalid data".to_owned())
     } else {
-        not_unpacked(view, plan, &step.resolving).or_else(|| misfit_crd(view, &object))
+        not_unpacked(view, plan, &step.resolving)
+            .or_else(|| changes_immutable(view, &object))
+            .or_else(|| misfit_crd(view, &object))
     };
     if let Some(fault) = fault {
         return Some(failing(view, plan, steps, fault));
@@ -188,18 +191,31 @@ fn not_unpacked(view: &View<'_>, plan: &Object<InstallPlan>, csv: &str) -> Optio
     })
 }
 
-/// What keeps OLM from updating a CRD: a field that nobody may change, a custom resource that the new schema forbids, or a version that
-/// objects are stored at and the new CRD no longer has.
+/// What the API server says of an object that exists and gets another value in a field that nobody may change.
+fn changes_immutable(view: &View<'_>, object: &Value) -> Option<String> {
+    let key = Key::of(object);
+    let found = immutable::changed(view.store.get(&key)?, object)?;
+    let (what, refusal) = match key.kind.as_str() {
+        "CustomResourceDefinition" => ("CRD", format!("{}: ", key.name)),
+        kind => (kind, String::new()),
+    };
+    Some(format!("error updating {what}: {refusal}{}", refused(&key, &found)))
+}
+
+/// A change of an immutable field as the API server refuses it.
+pub(super) fn refused(key: &Key, changed: &immutable::Changed) -> String {
+    let dot = if key.group.is_empty() { "" } else { "." };
+    format!(
+        "{}{dot}{} {:?} is invalid: {}: Invalid value: {:?}: field is immutable",
+        key.kind, key.group, key.name, changed.field, changed.new
+    )
+}
+
+/// What keeps OLM from updating a CRD: a custom resource that the new schema forbids, or a version that objects are stored at and the
+/// new CRD no longer has.
 fn misfit_crd(view: &View<'_>, object: &Value) -> Option<String> {
     let key = Key::of(object);
     let existing = view.store.get(&key).filter(|_| key.kind == "CustomResourceDefinition")?;
-    if let Some((field, _, new)) = schema::fixed_field(existing, object) {
-        return Some(format!(
-            "error updating CRD: {0}: CustomResourceDefinition.apiextensions.k8s.io {0:?} is invalid: {field}: Invalid value: \
-             {new:?}: field is immutable",
-            key.name
-        ));
-    }
     let by_webhook = object.pointer("/spec/conversion/strategy") == Some(&json!("Webhook"));
     for resource in checks::served(existing).into_iter().filter(|_| !by_webhook) {
         let Some(schema) = schema::schema_of(object, &resource.version) else { continue };
