@@ -485,6 +485,7 @@ fn one(
         }
         Verb::Doctor { name, namespace, fix } => {
             let mut diagnosis = examine(engine.cluster, name.clone(), namespace.clone())?;
+            engine.look_ahead(&mut diagnosis).map_err(|error| failure(error, &engine.account()))?;
             if *fix {
                 diagnosis.fixes =
                     engine.fix(&diagnosis).map_err(|error| failure(error, &engine.account()))?;

@@ -352,8 +352,9 @@ impl Waiting {
 /// What an InstallPlan may contain besides the bundle.
 #[derive(Debug, Clone, Default, Args)]
 struct AcceptFlags {
-    /// ClusterServiceVersions that the InstallPlan may also contain: dependencies, or those of other Subscriptions
-    #[arg(long, value_name = "CSV", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
+    /// ClusterServiceVersions that the InstallPlan may also contain: dependencies, or those of other Subscriptions; or the code of a
+    /// blocker to go on nevertheless, such as `kubernetes-too-old`
+    #[arg(long, value_name = "CSV|CODE", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     accept: Vec<String>,
     /// Approve the InstallPlan with all dependencies that OLM adds to it
     #[arg(long)]
@@ -362,7 +363,7 @@ struct AcceptFlags {
 
 impl From<AcceptFlags> for Accept {
     fn from(flags: AcceptFlags) -> Self {
-        Self { csvs: flags.accept.into_iter().collect(), dependencies: flags.accept_dependencies }
+        Self { dependencies: flags.accept_dependencies, ..Self::named(flags.accept) }
     }
 }
 

@@ -10,6 +10,7 @@ use super::api::{
     Approval, ClusterServiceVersion, CsvPhase, InstallPlan, InstallPlanPhase, Named as _, Object,
     Subscription, label,
 };
+use super::blockers;
 use super::doctor::{Cause, FIXABLE, Repair};
 use super::observe::Observed;
 use crate::sentence::{Help, Sentence};
@@ -35,6 +36,16 @@ pub struct Accept {
     pub csvs: BTreeSet<String>,
     /// Whatever OLM adds as a dependency.
     pub dependencies: bool,
+    /// What keeps OLM from installing a version, by the codes of [`super::blockers`].
+    pub codes: BTreeSet<String>,
+}
+
+impl Accept {
+    /// What `--accept` names: codes of blockers, and ClusterServiceVersions.
+    pub fn named(names: impl IntoIterator<Item = String>) -> Self {
+        let (codes, csvs) = names.into_iter().partition(|name| blockers::CODES.contains(&name.as_str()));
+        Self { csvs, codes, dependencies: false }
+    }
 }
 
 /// What comes next.

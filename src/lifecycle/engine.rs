@@ -5,7 +5,7 @@ mod rights;
 
 pub(super) use reach::holding;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use olmkit_bundle::suggest::{did_you_mean, some_of};
 use serde_json::Value;
 
 use super::api::{CatalogSource, Key, Named as _, Object, Resource, Subscription, known};
+use super::blockers::Blocker;
 use super::cluster::{Cluster, ClusterError};
 use super::decide::Stuck;
 use super::doctor::{self, Cause};
@@ -166,6 +167,14 @@ pub enum EngineError {
         /// The way out.
         help: Help,
     },
+    /// OLM would not install a version; nothing was changed.
+    #[error("{}", .blocker.sentence)]
+    Blocked {
+        /// What keeps it from that.
+        blocker: Blocker,
+        /// The version that an upgrade can go to all the same.
+        stop: Option<String>,
+    },
     /// Rights are missing that the verb needs later on.
     #[error("not allowed to {}", words(.missing))]
     Rights {
@@ -265,6 +274,8 @@ pub struct Engine<'e> {
     pub planned: Vec<Planned>,
     begun: Duration,
     told: Option<Vec<Row>>,
+    /// The lines that were told since something was done last: OLM repeats itself while it tries the same again and again.
+    told_lines: BTreeSet<(String, String)>,
     /// What is waited for; empty when nothing is.
     awaited: String,
     /// What is to be done after that.
@@ -296,6 +307,7 @@ impl<'e> Engine<'e> {
             planned: Vec::new(),
             begun,
             told: None,
+            told_lines: BTreeSet::new(),
             awaited: String::new(),
             left: VecDeque::new(),
             resume: None,
@@ -468,7 +480,9 @@ impl<'e> Engine<'e> {
         if let Some(told) = self.told.replace(rows) {
             let rows = self.told.as_deref().unwrap_or_default();
             for row in rows.iter().filter(|row| !told.iter().any(|told| same(told, row))) {
-                self.progress.state(self.elapsed(), &row.object, &row.state);
+                if self.told_lines.insert((row.object.clone(), row.state.clone())) {
+                    self.progress.state(self.elapsed(), &row.object, &row.state);
+                }
             }
             // Pods are lost sight of with their Deployment, and take a while longer to end.
             let gone = told.iter().filter(|told| told.level < Row::POD);

@@ -115,7 +115,7 @@ impl Engine<'_> {
                 format!("installplan/{name} has not failed yet: OLM itself retries for a minute").into(),
             ));
         }
-        if let Some(blocker) = self.blockers_of(&plan)?.first() {
+        if let Some(blocker) = self.crd_blockers_of(&plan)?.first() {
             return Ok(Left(format!("its cause is still there: {blocker}").into()));
         }
         self.need([Right::of_status(&known::INSTALL_PLAN, namespace, name)])?;

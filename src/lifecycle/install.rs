@@ -21,6 +21,7 @@ use super::observe::Observed;
 use super::offer::{Offer, OfferedChannel, OfferedPackage};
 use super::operator::Operator;
 use super::patch::difference;
+use super::preflight::Upcoming;
 use super::properties::package_of;
 use super::rights::Right;
 use super::throw_away::{SingleBundleOffer, way_to_bundle};
@@ -29,7 +30,7 @@ use crate::sentence::{Help, Sentence};
 use crate::shell::command;
 
 /// The namespaces whose catalogs every other one sees, on plain clusters and on OpenShift.
-const GLOBAL: [&str; 3] = ["olm", "openshift-marketplace", "operator-lifecycle-manager"];
+pub(super) const GLOBAL: [&str; 3] = ["olm", "openshift-marketplace", "operator-lifecycle-manager"];
 
 /// What to install, and how.
 #[derive(Clone, Debug, Default)]
@@ -130,7 +131,15 @@ impl Engine<'_> {
         let installed = observed.installed().map(|installed| installed.name().to_owned());
         let new: Vec<&str> =
             way.iter().map(String::as_str).filter(|name| Some(*name) != installed.as_deref()).collect();
-        self.preflight(package, &new, request.accept_missing_images)?;
+        self.preflight(&Upcoming {
+            offer: &source.offer,
+            package,
+            bundles: &new,
+            observed: &observed,
+            targets,
+            accept: &request.accept,
+            accept_missing_images: request.accept_missing_images,
+        })?;
         if let Some(first) = way.first().filter(|_| installed.is_none() && !request.accept_crd_downgrade) {
             self.no_downgrade(package, first)?;
         }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::api::{ClusterServiceVersion, Key, Named as _, Object, PackageManifest, Subscription, known};
 use super::checks;
 use super::cluster::ClusterError;
-use super::doctor::{self, Observation, Scope, diagnose};
+use super::doctor::{self, Observation, OperatorState, Scope, diagnose};
 use super::engine::{Engine, EngineError};
 use super::health;
 use super::observe::Observed;
@@ -109,7 +109,7 @@ impl Heads {
 }
 
 /// What was found out; nothing when it could not be, unless nothing more can be, for there was a signal or the time is over.
-fn known_or_over<T>(found: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
+pub(super) fn known_or_over<T>(found: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
     match found {
         Err(error @ EngineError::Cluster(ClusterError::Interrupted | ClusterError::TimedOut { .. })) => {
             Err(error)
@@ -147,7 +147,8 @@ impl Engine<'_> {
         let fresh = observed.subscription.clone().unwrap_or_else(|| subscription.clone());
         let head = Heads::default().of(self, &fresh)?;
         let now = self.cluster.time_of_day();
-        let diagnosis = diagnose(&doctor::complete(self.cluster, seen, &scope, Some(now))?, &scope);
+        let mut diagnosis = diagnose(&doctor::complete(self.cluster, seen, &scope, Some(now))?, &scope);
+        self.look_ahead(&mut diagnosis)?;
         let mut operator = Operator::of(&observed, &fresh, head, &self.options.reach).examined(&diagnosis);
         operator.problems.extend(health::deployments(&observed));
         Ok(operator)
@@ -218,7 +219,19 @@ impl Engine<'_> {
         }
         let scope = Scope { name: None, namespace: namespace.map(str::to_owned) };
         let now = self.cluster.time_of_day();
-        let diagnosis = diagnose(&doctor::complete(self.cluster, seen, &scope, Some(now))?, &scope);
+        let mut diagnosis = diagnose(&doctor::complete(self.cluster, seen, &scope, Some(now))?, &scope);
+        // A watch looks again and again, and reads no catalogs.
+        if heads.is_some() {
+            let behind = |one: &OperatorState| {
+                let is_it = |row: &&Operator| {
+                    (&row.subscription, &row.namespace) == (&one.subscription, &one.namespace)
+                };
+                rows.iter()
+                    .find(is_it)
+                    .is_some_and(|row| !row.head.is_empty() && row.head != row.installed_csv)
+            };
+            self.look_ahead_of(&mut diagnosis, behind)?;
+        }
         rows = rows.into_iter().map(|row| row.examined(&diagnosis)).collect();
         let groups =
             documents.values().flatten().filter(|found| found["kind"] == known::OPERATOR_GROUP.kind.as_str());

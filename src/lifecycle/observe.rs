@@ -105,6 +105,14 @@ pub fn kinds() -> [&'static Resource; 8] {
 }
 
 impl Observed {
+    /// The namespaces that the OperatorGroup selects; none when there is none, or several.
+    pub fn targets(&self) -> Vec<String> {
+        match &self.groups[..] {
+            [group] => group.target_namespaces(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Looks at a namespace of a cluster.
     ///
     /// # Errors

@@ -228,7 +228,7 @@ impl Policy {
                     say("breaking-changes", name, format!("{} [{}]", one.message, one.code));
                 }
                 for blocker in &one.blockers {
-                    say("breaking-changes", name, blocker.clone());
+                    say("breaking-changes", name, blocker.to_string());
                 }
             }
         }
@@ -315,6 +315,7 @@ fn texts(key: &'static str, node: &Node<'_>) -> Result<Vec<String>, PolicyError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lifecycle::blockers::Blocker;
 
     fn preview() -> Preview {
         let csv = PlannedCsv {
@@ -325,7 +326,11 @@ mod tests {
             images: vec!["r.example.com/team/demo:1".into(), "r.example.com:5000/x@sha256:00".into()],
             new_cluster_rules: vec!["`demo` may now do more".into()],
             new_webhooks: vec!["ValidatingAdmissionWebhook vdemo.example.com".into()],
-            blockers: vec!["`ns/example` does not fit".into()],
+            blockers: vec![Blocker {
+                code: "crd-invalidates-resources",
+                sentence: "`ns/example` does not fit".into(),
+                ..Blocker::default()
+            }],
             ..PlannedCsv::default()
         };
         let other = PlannedCsv { name: "db.v1.0.0".into(), version: "1.0.0".into(), ..PlannedCsv::default() };
@@ -354,7 +359,7 @@ mod tests {
             "deny: [new-webhooks]",
             &["`demo.v0.2.0` has the new webhook ValidatingAdmissionWebhook vdemo.example.com"],
         );
-        check("deny: [breaking-changes]", &["`ns/example` does not fit"]);
+        check("deny: [breaking-changes]", &["`ns/example` does not fit [crd-invalidates-resources]"]);
         check(
             "deny: [unpinned-images]",
             &["the image `r.example.com/team/demo:1` is not pinned by a digest"],

@@ -1,28 +1,35 @@
 //! What would keep OLM from installing a bundle, looked at before its plan is approved: a plan that fails has put the old version
 //! into `Replacing` already.
 //!
-//! CRDs are held against what is stored, as OLM does it (operator-lifecycle-manager
+//! What of it the manifests alone tell is in [`super::blockers`]. CRDs are held against what is stored, as OLM does it (operator-lifecycle-manager
 //! `pkg/controller/operators/catalog/step.go`); images are looked for in their registries, which OLM does not do. What cannot be
 //! looked at from here is named, and no obstacle.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::api::{Key, Resource, known, label};
+use super::api::{CatalogSource, Key, Object, Resource, known, label};
+use super::blockers::{self, Blocker, Candidate, Ground, lacking};
 use super::checks;
 use super::cluster::ClusterError;
+use super::decide::Accept;
 use super::engine::{ContentError, Engine, EngineError};
-use super::offer::{OfferedBundle, OfferedPackage};
+use super::immutable;
+use super::install::GLOBAL;
+use super::observe::Observed;
+use super::offer::{Need, Offer, OfferedBundle, OfferedPackage, needs};
 use super::patch::merge;
-use super::schema::{fixed_field, judge, lost_version, schema_of, versions};
+use super::properties::package_of;
+use super::schema::{judge, lost_version, schema_of, versions};
 
 /// What was not looked at, by the reason.
 #[derive(Default)]
 pub(super) struct Unchecked(BTreeMap<String, BTreeSet<String>>);
 
 /// A CRD as it will be when a bundle comes to it.
-struct Current {
+pub(super) struct Current {
     /// As it is on the cluster; null when it is not there.
     live: Value,
     /// The versions that are served by then.
@@ -31,55 +38,116 @@ struct Current {
     objects: Vec<(Resource, Vec<Value>)>,
 }
 
+/// Bundles that are to be installed one after another.
+pub(super) struct Upcoming<'u> {
+    /// What the catalog of the operator offers.
+    pub(super) offer: &'u Offer,
+    /// Its package.
+    pub(super) package: &'u OfferedPackage,
+    /// The bundles, by name.
+    pub(super) bundles: &'u [&'u str],
+    /// What there is in the namespace.
+    pub(super) observed: &'u Observed,
+    /// The namespaces that the OperatorGroup selects, or will.
+    pub(super) targets: Vec<String>,
+    /// What is accepted.
+    pub(super) accept: &'u Accept,
+    /// Whether images may be missing where they are looked for.
+    pub(super) accept_missing_images: bool,
+}
+
+/// What a look at the bundles before has shown.
+#[derive(Default)]
+struct Looked {
+    crds: BTreeMap<String, Current>,
+    unchecked: Unchecked,
+    /// What other catalogs that the namespace sees offer, once that was asked, and whether all of them could be read.
+    others: Option<(Vec<Arc<Offer>>, bool)>,
+}
+
 impl Engine<'_> {
     /// Looks at bundles that are to be installed one after another.
     ///
     /// # Errors
     /// OLM could not install one of them, or an image of it does not exist.
-    pub(super) fn preflight(
-        &mut self,
-        package: &OfferedPackage,
-        bundles: &[&str],
-        accept_missing_images: bool,
-    ) -> Result<(), EngineError> {
-        let mut unchecked = Unchecked::default();
-        let mut crds = BTreeMap::new();
+    pub(super) fn preflight(&mut self, upcoming: &Upcoming<'_>) -> Result<(), EngineError> {
+        let Upcoming { package, bundles, observed, .. } = upcoming;
+        let mut looked = Looked::default();
+        let ground = self.ground(&observed.namespace, upcoming.targets.clone());
+        let mut before = observed.installed().map(|csv| csv.document().clone());
         for (at, csv) in bundles.iter().enumerate() {
-            let bundle = package.bundles.get(*csv).cloned().unwrap_or_default();
-            let looked = self.look_at(csv, &bundle, accept_missing_images, &mut crds, &mut unchecked);
-            let before = at.checked_sub(1).map(|before| package.version(bundles[before]));
-            looked.map_err(|error| stop_before(error, before))?;
+            let stop = at.checked_sub(1).map(|before| package.version(bundles[before]));
+            let (found, manifest) = self
+                .look_at(csv, before.as_ref(), upcoming, &ground, &mut looked)
+                .map_err(|error| stop_before(error, stop.as_deref()))?;
+            self.refuse_blocked(found, upcoming.accept, stop.as_deref())?;
+            before = manifest;
         }
-        for line in unchecked.lines() {
+        for line in looked.unchecked.lines() {
             self.say(format!("not checked: {line}"));
         }
         Ok(())
     }
 
+    /// Refuses the first blocker that was not accepted, and tells the others.
+    pub(super) fn refuse_blocked(
+        &mut self,
+        blockers: Vec<Blocker>,
+        accept: &Accept,
+        stop: Option<&str>,
+    ) -> Result<(), EngineError> {
+        let (accepted, refused): (Vec<_>, Vec<_>) =
+            blockers.into_iter().partition(|one| accept.codes.contains(one.code));
+        for one in accepted {
+            self.say(format!("{one}; continuing because of --accept {}", one.code));
+        }
+        let mut refused = refused.into_iter();
+        let Some(first) = refused.next() else { return Ok(()) };
+        for one in refused {
+            self.say(one.to_string());
+        }
+        Err(EngineError::Blocked { blocker: first, stop: stop.map(str::to_owned) })
+    }
+
+    /// What versions in a namespace come to.
+    pub(super) fn ground<'g>(&mut self, namespace: &'g str, targets: Vec<String>) -> Ground<'g> {
+        Ground { namespace, targets, kubernetes: self.cluster.kubernetes_version() }
+    }
+
+    /// What keeps a bundle from being installed, and its ClusterServiceVersion as far as it can be read.
     fn look_at(
         &mut self,
         csv: &str,
-        bundle: &OfferedBundle,
-        accept_missing_images: bool,
-        crds: &mut BTreeMap<String, Current>,
-        unchecked: &mut Unchecked,
-    ) -> Result<(), EngineError> {
-        let manifests = match self.catalogs.manifests(csv, bundle) {
+        before: Option<&Value>,
+        upcoming: &Upcoming<'_>,
+        ground: &Ground<'_>,
+        looked: &mut Looked,
+    ) -> Result<(Vec<Blocker>, Option<Value>), EngineError> {
+        let bundle = upcoming.package.bundles.get(csv).cloned().unwrap_or_default();
+        let accept_missing = upcoming.accept_missing_images;
+        let mut found = self.unmet(csv, &bundle, upcoming, looked)?;
+        let manifests = match self.catalogs.manifests(csv, &bundle) {
             Ok(manifests) => manifests,
             Err(error) => {
                 let help = self.catalogs.help_missing();
-                return unchecked.take(csv, error, accept_missing_images, help);
+                looked.unchecked.take(csv, error, accept_missing, help)?;
+                // The catalog says a part of it for consoles.
+                let spec = bundle.csv_metadata.unwrap_or_default();
+                let known = [json!({"kind": olmkit_bundle::csv::KIND, "spec": spec})];
+                let candidate = Candidate { name: csv, manifests: &known, before: None };
+                found.extend(blockers::of(candidate, ground));
+                return Ok((found, None));
             }
         };
-        for crd in manifests.iter().filter(|object| object["kind"] == known::CRD.kind.as_str()) {
-            self.crd_fits(csv, crd, crds, unchecked)?;
-        }
+        let candidate = Candidate { name: csv, manifests: &manifests, before };
+        found.extend(self.blockers(candidate, ground, &mut looked.crds, &mut looked.unchecked)?);
         for image in manifests.iter().flat_map(images) {
             if let Err(error) = self.catalogs.image(&image) {
-                unchecked.take(csv, error, accept_missing_images, self.catalogs.help_missing())?;
+                let help = self.catalogs.help_missing();
+                looked.unchecked.take(csv, error, accept_missing, help)?;
             }
         }
-        Ok(())
+        Ok((found, candidate.csv().cloned()))
     }
 
     /// Refuses a first version whose CRD is older than the one that others use: OLM would put it in the place of that one.
@@ -124,22 +192,139 @@ impl Engine<'_> {
         Ok(user.or(object.map(|key| key.placed())))
     }
 
-    /// What of the CRDs of a version will keep OLM from installing it, a sentence each.
+    /// The whole list: what keeps a version from being installed whose dependencies are resolved.
     pub(super) fn blockers(
         &mut self,
-        csv: &str,
-        crds: &[&Value],
+        candidate: Candidate<'_>,
+        ground: &Ground<'_>,
+        known: &mut BTreeMap<String, Current>,
         unchecked: &mut Unchecked,
-    ) -> Result<Vec<String>, EngineError> {
-        let mut known = BTreeMap::new();
-        let mut blockers = Vec::new();
-        for crd in crds {
-            match self.crd_fits(csv, crd, &mut known, unchecked) {
-                Err(EngineError::Refused { what, .. }) => blockers.push(what),
-                done => done?,
+    ) -> Result<Vec<Blocker>, EngineError> {
+        let mut found = blockers::of(candidate, ground);
+        found.extend(self.missing_apis(candidate)?);
+        found.extend(self.crd_blockers(candidate, known, unchecked)?);
+        Ok(found)
+    }
+
+    /// What of the CRDs of a version will keep OLM from installing it.
+    pub(super) fn crd_blockers(
+        &mut self,
+        candidate: Candidate<'_>,
+        known: &mut BTreeMap<String, Current>,
+        unchecked: &mut Unchecked,
+    ) -> Result<Vec<Blocker>, EngineError> {
+        let mut found = Vec::new();
+        for crd in candidate.manifests.iter().filter(|object| object["kind"] == known::CRD.kind.as_str()) {
+            found.extend(self.crd_fits(candidate.name, crd, known, unchecked)?);
+        }
+        Ok(found)
+    }
+
+    /// The first thing that the first bundle requires and nothing provides.
+    pub(super) fn unmet_first(&mut self, upcoming: &Upcoming<'_>) -> Result<Option<Blocker>, EngineError> {
+        let Some(csv) = upcoming.bundles.first() else { return Ok(None) };
+        let bundle = upcoming.package.bundles.get(*csv).cloned().unwrap_or_default();
+        Ok(self.unmet(csv, &bundle, upcoming, &mut Looked::default())?.into_iter().next())
+    }
+
+    /// What a bundle requires and nothing that the namespace sees or has provides: OLM stays where it is then, and does not say why.
+    fn unmet(
+        &mut self,
+        csv: &str,
+        bundle: &OfferedBundle,
+        upcoming: &Upcoming<'_>,
+        looked: &mut Looked,
+    ) -> Result<Vec<Blocker>, EngineError> {
+        let mut found = Vec::new();
+        for need in needs(&bundle.properties) {
+            let Some(what) = lacking(&need, upcoming.offer).filter(|_| !is_there(&need, upcoming.observed))
+            else {
+                continue;
+            };
+            if looked.others.is_none() {
+                looked.others = Some(self.other_offers(upcoming.observed, &mut looked.unchecked)?);
+            }
+            let (offers, is_complete) =
+                looked.others.as_ref().map_or((&[][..], true), |(offers, all)| (offers, *all));
+            if is_complete && offers.iter().all(|offer| lacking(&need, offer).is_some()) {
+                let sentence =
+                    format!("`{csv}` cannot be installed: it requires {what}, which no catalog offers");
+                let help = "add it to the catalog, or add a catalog that has it with `olmkit source add`";
+                found.push(Blocker::new(blockers::DEPENDENCY_MISSING, sentence, help));
             }
         }
-        Ok(blockers)
+        Ok(found)
+    }
+
+    /// What the catalogs offer that a namespace sees, and whether that is all: one that cannot be read may have what is missing.
+    fn other_offers(
+        &mut self,
+        observed: &Observed,
+        unchecked: &mut Unchecked,
+    ) -> Result<(Vec<Arc<Offer>>, bool), EngineError> {
+        let (mut offers, mut is_complete) = (Vec::new(), true);
+        // OLM's own namespace may have any name.
+        let own = observed.subscription.iter().map(|found| found.spec.source_namespace.as_str());
+        let spaces: BTreeSet<&str> = own.chain(GLOBAL).chain([observed.namespace.as_str()]).collect();
+        for space in spaces {
+            let listed = match self.cluster.list(&known::CATALOG_SOURCE, Some(space)) {
+                Err(error @ ClusterError::Forbidden { .. }) => {
+                    unchecked.add(format!("catalogs in `{space}`"), error.to_string());
+                    is_complete = false;
+                    continue;
+                }
+                listed => listed?,
+            };
+            for source in listed.into_iter().filter_map(|one| Object::<CatalogSource>::read(one).ok()) {
+                match self.offer_of(&source) {
+                    Ok(offer) => offers.push(offer),
+                    Err(error) => {
+                        is_complete = false;
+                        unchecked.add(source.key().placed(), error.to_string());
+                    }
+                }
+            }
+        }
+        Ok((offers, is_complete))
+    }
+
+    /// The APIs besides its CRDs that a version requires and that the cluster does not serve.
+    fn missing_apis(&mut self, candidate: Candidate<'_>) -> Result<Vec<Blocker>, EngineError> {
+        let required = candidate.csv().and_then(|csv| csv.pointer("/spec/nativeAPIs")?.as_array());
+        let mut found = Vec::new();
+        for api in required.into_iter().flatten() {
+            let text = |field: &str| api[field].as_str().unwrap_or("");
+            let (group, version, kind) = (text("group"), text("version"), text("kind"));
+            // Those of Kubernetes itself are there.
+            if !group.contains('.') || group.ends_with(".k8s.io") || self.serves(group, version, kind)? {
+                continue;
+            }
+            let name = candidate.name;
+            let sentence = format!(
+                "`{name}` cannot be installed: it requires the API `{kind}.{group}/{version}`, which the cluster does not serve"
+            );
+            let help = "install what provides the API first";
+            found.push(Blocker::new(blockers::REQUIRED_API_MISSING, sentence, help));
+        }
+        Ok(found)
+    }
+
+    /// Whether an API is served, as far as this can be seen.
+    fn serves(&mut self, group: &str, version: &str, kind: &str) -> Result<bool, EngineError> {
+        match self.cluster.get(&known::API_SERVICE, "", &format!("{version}.{group}")) {
+            Ok(None) => {}
+            Ok(Some(_)) | Err(ClusterError::Forbidden { .. }) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        }
+        let is_it = |crd: &Value| {
+            crd.pointer("/spec/group") == Some(&json!(group))
+                && crd.pointer("/spec/names/kind") == Some(&json!(kind))
+        };
+        match self.cluster.list(&known::CRD, None) {
+            Ok(crds) => Ok(crds.iter().any(is_it)),
+            Err(ClusterError::Forbidden { .. }) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether OLM would update a CRD, and what that takes away.
@@ -149,15 +334,16 @@ impl Engine<'_> {
         new: &Value,
         crds: &mut BTreeMap<String, Current>,
         unchecked: &mut Unchecked,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Option<Blocker>, EngineError> {
         let name = Key::of(new).name;
         if !crds.contains_key(&name) {
-            let Some(current) = self.current(&name, unchecked)? else { return Ok(()) };
+            let Some(current) = self.current(&name, unchecked)? else { return Ok(None) };
             crds.insert(name.clone(), current);
         }
-        let Some(current) = crds.get_mut(&name) else { return Ok(()) };
+        let Some(current) = crds.get_mut(&name) else { return Ok(None) };
         if let Some(lost) = lost_version(&current.live, new) {
-            return Err(EngineError::refused_help(
+            return Ok(Some(Blocker::new(
+                blockers::CRD_STORED_VERSION,
                 format!(
                     "`{csv}` cannot be installed: its CRD `{name}` does not have the version {lost}, at which objects are stored"
                 ),
@@ -165,15 +351,15 @@ impl Engine<'_> {
                     "migrate the objects to another version, then remove {lost} from `status.storedVersions` of \
                      customresourcedefinition/{name}"
                 ),
-            ));
+            )));
         }
-        if let Some((field, old, new)) = fixed_field(&current.live, new) {
-            return Err(EngineError::refused_help(
-                format!(
-                    "`{csv}` cannot be installed: its CRD `{name}` changes `{field}` from {old} to {new}, which Kubernetes refuses"
-                ),
-                "leave it unchanged, or define a separate CRD for the new resource",
-            ));
+        if let Some(found) = immutable::changed(&current.live, new) {
+            let immutable::Changed { field, old, new } = found;
+            let sentence = format!(
+                "`{csv}` cannot be installed: its CRD `{name}` changes `{field}` from {old} to {new}, which Kubernetes refuses"
+            );
+            let help = "leave it unchanged, or define a separate CRD for the new resource";
+            return Ok(Some(Blocker::new(blockers::IMMUTABLE_FIELD, sentence, help)));
         }
         let by_webhook = new.pointer("/spec/conversion/strategy") == Some(&Value::from("Webhook"));
         for (resource, objects) in &current.objects {
@@ -192,7 +378,8 @@ impl Engine<'_> {
                     // Its objects may become something else on the way, and OLM lets them pass.
                     Some(misfit) if by_webhook => self.say(misfit),
                     Some(misfit) => {
-                        return Err(EngineError::refused_help(misfit, "change it so that it fits both"));
+                        let help = "change it so that it fits both";
+                        return Ok(Some(Blocker::new(blockers::CRD_INVALIDATES_RESOURCES, misfit, help)));
                     }
                     None => {}
                 }
@@ -220,7 +407,7 @@ impl Engine<'_> {
                 && let Some(value) = new.pointer(path)
             {
                 let patch = path.rsplit('/').filter(|step| !step.is_empty());
-                let patch = patch.fold(value.clone(), |below, step| serde_json::json!({ step: below }));
+                let patch = patch.fold(value.clone(), |below, step| json!({ step: below }));
                 merge(&mut current.live, &patch);
             }
         }
@@ -233,7 +420,7 @@ impl Engine<'_> {
         {
             stored.push(storage.clone());
         }
-        Ok(())
+        Ok(None)
     }
 
     /// A CRD and its custom resources; none when it may not be looked at.
@@ -247,7 +434,7 @@ impl Engine<'_> {
             Err(error) => return Err(error.into()),
         };
         // A new one begins with no objects, and is updated by the bundles after it.
-        let mut live = live.unwrap_or_else(|| serde_json::json!({}));
+        let mut live = live.unwrap_or_else(|| json!({}));
         if live.pointer("/status/storedVersions").is_none() {
             live["status"]["storedVersions"] = Value::Array(Vec::new());
         }
@@ -339,8 +526,17 @@ impl Unchecked {
     }
 }
 
+/// Whether a version of the namespace meets a need.
+fn is_there(need: &Need, observed: &Observed) -> bool {
+    observed.csvs.iter().any(|csv| match need {
+        Need::Api(api) => csv.spec.custom_resource_definitions.owned.iter().any(|crd| crd.gvk() == *api),
+        // Which versions will do is for OLM to say.
+        Need::Package { name, .. } => package_of(csv).as_deref() == Some(name),
+    })
+}
+
 /// A refusal with the version that an upgrade can go to all the same.
-fn stop_before(error: EngineError, version: Option<String>) -> EngineError {
+fn stop_before(error: EngineError, version: Option<&str>) -> EngineError {
     match (error, version) {
         (EngineError::Refused { what, help }, Some(version)) if !help.is_empty() => {
             EngineError::refused_help(what, help.ending(format!("; `--to {version}` stops before it")))

@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{InstallPlan, Key, Named as _, Object, Subscription, known, resource_of};
+use super::blockers::{Blocker, Candidate};
 use super::cluster::ClusterError;
 use super::engine::{Engine, EngineError};
 use super::observe::Observed;
@@ -77,8 +78,9 @@ pub struct PlannedCsv {
     pub new_webhooks: Vec<String>,
     /// What `bundle diff` finds between the two versions.
     pub findings: Vec<PlannedFinding>,
-    /// What will keep OLM from installing it, such as a custom resource that its CRD rejects.
-    pub blockers: Vec<String>,
+    /// What will keep OLM from installing it, such as a custom resource that its CRD rejects: a sentence that ends in the code.
+    #[schemars(with = "Vec<String>")]
+    pub blockers: Vec<Blocker>,
 }
 
 /// A difference between two versions.
@@ -244,13 +246,17 @@ impl Engine<'_> {
     }
 
     /// What keeps the CRDs of a plan from being installed, a sentence each; what cannot be read is one too.
-    pub(super) fn blockers_of(&mut self, plan: &Object<InstallPlan>) -> Result<Vec<String>, EngineError> {
+    pub(super) fn crd_blockers_of(&mut self, plan: &Object<InstallPlan>) -> Result<Vec<String>, EngineError> {
         let (mut unpacked, mut unchecked) = (Unpacked::default(), Unchecked::default());
         let mut blockers = Vec::new();
         for step in plan.status.plan.iter().filter(|step| step.resource.kind == known::CRD.kind) {
             let resource = &step.resource;
             match self.manifest(&resource.manifest, &resource.kind, &resource.name, &mut unpacked)? {
-                Ok(crd) => blockers.extend(self.blockers(&step.resolving, &[&crd], &mut unchecked)?),
+                Ok(crd) => {
+                    let candidate = Candidate { name: &step.resolving, manifests: &[crd], before: None };
+                    let found = self.crd_blockers(candidate, &mut BTreeMap::new(), &mut unchecked)?;
+                    blockers.extend(found.iter().map(ToString::to_string));
+                }
                 Err(why) => blockers.push(format!("the CRD `{}` cannot be read: {why}", resource.name)),
             }
         }
@@ -336,14 +342,17 @@ impl Engine<'_> {
         planned.version = csv.pointer("/spec/version").and_then(Value::as_str).unwrap_or("").to_owned();
         let mut crds: Vec<&Value> =
             manifests().filter(|one| one["kind"] == known::CRD.kind.as_str()).collect();
-        let mut unchecked = Unchecked::default();
-        planned.blockers = self.blockers(name, &crds, &mut unchecked)?;
-        preview.not_checked.extend(unchecked.lines());
         let installed = subscription.map(|one| one.status.installed_csv.as_str()).unwrap_or_default();
         let before = match observed.csv(installed).filter(|old| old.name() != name) {
             Some(old) => self.cluster.get(&known::CSV, &observed.namespace, old.name())?,
             None => None,
         };
+        let all: Vec<Value> = manifests().cloned().collect();
+        let candidate = Candidate { name, manifests: &all, before: before.as_ref() };
+        let ground = self.ground(&observed.namespace, observed.targets());
+        let mut unchecked = Unchecked::default();
+        planned.blockers = self.blockers(candidate, &ground, &mut BTreeMap::new(), &mut unchecked)?;
+        preview.not_checked.extend(unchecked.lines());
         // One that cannot be read is not new, and what changes in it is not known.
         let (mut live, mut unread) = (Vec::new(), Vec::new());
         for crd in &crds {

@@ -81,18 +81,6 @@ pub fn prune(schema: &Value, value: &mut Value, is_resource: bool) {
     }
 }
 
-/// A field of a CRD that Kubernetes lets nobody change, and that another form of it has otherwise: the field, what it was and what it
-/// would be (apiextensions-apiserver `pkg/apis/apiextensions/validation`, `ValidateCustomResourceDefinitionUpdate`).
-pub fn fixed_field<'c>(live: &'c Value, other: &'c Value) -> Option<(&'static str, &'c str, &'c str)> {
-    [("spec.scope", "/spec/scope"), ("spec.names.kind", "/spec/names/kind")].into_iter().find_map(
-        |(field, path)| {
-            let text = |crd: &'c Value| crd.pointer(path).and_then(Value::as_str);
-            let (old, new) = (text(live)?, text(other)?);
-            (old != new).then_some((field, old, new))
-        },
-    )
-}
-
 /// A version at which objects of a CRD are stored, and which another form of the CRD does not have.
 pub fn lost_version<'c>(live: &'c Value, other: &Value) -> Option<&'c str> {
     let stored = live.pointer("/status/storedVersions").and_then(Value::as_array);

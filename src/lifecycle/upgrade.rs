@@ -21,6 +21,8 @@ use super::offer::{OfferedChannel, OfferedPackage};
 use super::operator::Operator;
 use super::patch::merge;
 use super::policy::Policy;
+use super::preflight::Upcoming;
+use super::preview::Preview;
 use super::properties::package_of;
 use super::rights::Right;
 use crate::sentence::Sentence;
@@ -96,7 +98,15 @@ impl Engine<'_> {
             self.say(format!("already at the requested version: `{}`", way.bundles.join("")));
         }
         let new: Vec<&str> = way.bundles.iter().skip(1).map(String::as_str).collect();
-        self.preflight(package, &new, request.accept_missing_images)?;
+        self.preflight(&Upcoming {
+            offer: &offer,
+            package,
+            bundles: &new,
+            observed: &observed,
+            targets: observed.targets(),
+            accept: &request.accept,
+            accept_missing_images: request.accept_missing_images,
+        })?;
         if hops > 0 {
             self.need([
                 Right::new("patch", &known::SUBSCRIPTION, &namespace, &name),
@@ -292,9 +302,9 @@ impl Engine<'_> {
             all_carried(accept, plan, &current)?;
             let way = vec![current.clone()];
             let goal = Goal { way, approve: true, channel: None, accept: accept.clone() };
+            let preview = self.preview_of(&plan.clone(), &observed)?;
             if let Some(policy) = policy {
-                let plan = plan.clone();
-                self.meets(policy, &plan, &observed, &current)?;
+                self.meets(policy, plan, &preview, &observed, &current)?;
             }
             if !plan.waits_for_approval() {
                 self.say(format!("{} is approved already", plan.key()));
@@ -304,6 +314,8 @@ impl Engine<'_> {
             if let Decision::Stuck(stuck) = decide::approve(&goal, plan, &current) {
                 return Err(EngineError::Stuck(stuck));
             }
+            let blockers = preview.csvs.into_iter().flat_map(|csv| csv.blockers).collect();
+            self.refuse_blocked(blockers, accept, None)?;
             self.say(format!("approving {}: {}", plan.key(), csvs.join(" ")));
             let patch = json!({
                 "metadata": {"resourceVersion": plan.metadata.resource_version}, "spec": {"approved": true},
@@ -366,13 +378,14 @@ impl Engine<'_> {
 
     /// Refuses a plan that does not meet a policy.
     fn meets(
-        &mut self,
+        &self,
         policy: &Policy,
         plan: &Object<InstallPlan>,
+        preview: &Preview,
         observed: &Observed,
         csv: &str,
     ) -> Result<(), EngineError> {
-        let violations = policy.check(&self.preview_of(plan, observed)?, csv);
+        let violations = policy.check(preview, csv);
         if violations.is_empty() {
             return Ok(());
         }

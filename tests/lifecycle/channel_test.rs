@@ -147,7 +147,7 @@ fn a_custom_resource_that_the_new_schema_refuses_is_found() {
     insta::assert_snapshot!(table, @"
     install 0.3.0: failed: the sample demo/example was refused while `demo.v0.3.0` is installed: spec.size: 3 is greater than 2 [sample-refused]
     install 0.2.0: passed
-    0.2.0 → 0.3.0: failed: `channel-test/example` of `demos.t01.example.com` does not fit the schema of `demo.v0.3.0`: spec.size: 3 is greater than 2 [preflight]
+    0.2.0 → 0.3.0: failed: `channel-test/example` of `demos.t01.example.com` does not fit the schema of `demo.v0.3.0`: spec.size: 3 is greater than 2 [crd-invalidates-resources]
     install 0.1.0: passed
     0.1.0 → 0.2.0: passed
     0.1.0 → 0.2.0 → 0.3.0: not run: `0.2.0 → 0.3.0` failed

@@ -259,7 +259,10 @@ fn a_simulated_plan_that_has_failed_does_not_succeed_by_itself() {
         }));
     });
     let approve = ["approve", "demo", "-n", "ns", "--simulate", "c.json"];
-    let told = run(root.path(), &approve, 1);
+    let refused = run(root.path(), &approve, 1);
+    assert!(refused.contains("pass `--accept crd-invalidates-resources` to go on nevertheless"), "{refused}");
+    let accept = [&approve[..], &["--accept", "crd-invalidates-resources"]].concat();
+    let told = run(root.path(), &accept, 1);
     assert!(told.contains("updated validation is too restrictive"), "{told}");
     let next = "changes were kept; approving it again does nothing: see how far OLM is with `olmkit operator doctor demo -n ns --simulate c.json`";
     assert!(told.contains(next) && !told.contains("the same command"), "{told}");

@@ -121,10 +121,10 @@ fn bad_input_is_said_before_anything_is_changed() {
     choose the namespaces with --watch, or the operator's own with -n
 
     operatorgroup/a of the namespace selects ns
-    omit --watch, or choose another namespace for the operator
+    choose another namespace for the operator with -n, or omit --watch if the operator supports what this OperatorGroup selects
 
-    the operator does not support the install mode AllNamespaces, only OwnNamespace, SingleNamespace
-    choose the namespaces with --watch, or the operator's own with -n
+    operatorgroup/a of the namespace selects all namespaces, and the operator supports only OwnNamespace, SingleNamespace
+    choose another namespace for the operator with -n: a namespace has one OperatorGroup, which counts for all of its operators
 
     the namespace `ns` has 2 OperatorGroups: `a`, `b`, so OLM installs and upgrades nothing there (found 2 operatorGroups, expected 1) [several-operator-groups]
     `kubectl -n ns delete operatorgroup.operators.coreos.com a`: deletes `a` and keeps the OperatorGroup `b`, which is for ns: OLM continues within 10 seconds

@@ -462,10 +462,9 @@ fn a_namespace_that_is_being_deleted_is_said_before_anything() {
     world.cluster.store().patch(&key, &json!({"metadata": {"finalizers": ["example.com/hold"]}})).unwrap();
     world.cluster.store().delete(&key);
     let before = world.cluster.save();
-    assert_eq!(
-        told(world.install(Install { ..demo(None) }).unwrap_err()),
-        "the namespace `ns` is being deleted\nwait until it is gone, or choose another namespace"
-    );
+    let said = told(world.install(Install { ..demo(None) }).unwrap_err());
+    let named = "the namespace `ns` is being deleted, so nothing can be created in it: the finalizer `example.com/hold`";
+    assert!(said.starts_with(named) && said.contains("[namespace-terminating]"), "{said}");
     assert_eq!(world.cluster.save(), before, "something was changed");
 }
 
@@ -492,7 +491,7 @@ fn after_an_approval_the_next_command_is_not_the_same_again() {
     world.install(demo(Some("0.1.0"))).unwrap();
     world.make_demo("01", 50);
     world.run(|engine, _| {
-        engine.approve("demo", Some(NS), &Accept::default()).unwrap_err();
+        engine.approve("demo", Some(NS), &accept(&["crd-invalidates-resources"])).unwrap_err();
         let resume = engine.account().resume.unwrap();
         assert!(resume.to_string().contains("`olmkit operator doctor demo -n ns`"), "{resume}");
     });
@@ -543,7 +542,8 @@ fn the_doctor_asks_for_the_rights_of_every_step_of_a_repair_first() {
     world.limit_size("demo.v0.2.0", 9);
     world.install(demo(Some("0.1.0"))).unwrap();
     world.make_demo("01", 50);
-    world.run(|engine, _| engine.approve("demo", Some(NS), &Accept::default())).unwrap_err();
+    let accepted = accept(&["crd-invalidates-resources"]);
+    world.run(|engine, _| engine.approve("demo", Some(NS), &accepted)).unwrap_err();
     let later = world.cluster.store().now() + Duration::from_secs(120);
     world.cluster.run_until(later);
     let mut example = Key::new(&known::SUBSCRIPTION, NS, "example");

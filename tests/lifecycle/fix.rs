@@ -93,7 +93,8 @@ fn a_failed_plan_is_retried_only_once_its_cause_is_gone() {
     world.limit_size("demo.v0.2.0", 9);
     world.install(demo(Some("0.1.0"))).unwrap();
     world.make_demo("01", 50);
-    let approved = world.run(|engine, _| engine.approve("demo", Some(NS), &Default::default()));
+    let accepted = crate::world::accept(&["crd-invalidates-resources"]);
+    let approved = world.run(|engine, _| engine.approve("demo", Some(NS), &accepted));
     assert!(approved.is_err());
     later(&mut world, 120);
     assert_eq!(diagnosis(&mut world).causes[0].code, "crd-invalidates-resources");

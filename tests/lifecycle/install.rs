@@ -5,7 +5,7 @@ use olmkit::lifecycle::install::Install;
 use olmkit::lifecycle::upgrade::Upgrade;
 use serde_json::{Value, json};
 
-use crate::world::{NS, World, demo, told};
+use crate::world::{NS, World, accept, demo, told};
 
 fn key() -> Key {
     Key::new(&known::SUBSCRIPTION, NS, "demo")
@@ -158,7 +158,7 @@ fn install_again_during_an_upgrade_that_is_stuck_calls_nothing_an_orphan() {
     });
     world.install(demo(Some("0.2.0"))).unwrap();
     let options = olmkit::lifecycle::engine::Options { wait: false, ..Default::default() };
-    world.run(|engine, _| engine.approve("demo", Some(NS), &Default::default())).unwrap_err();
+    world.run(|engine, _| engine.approve("demo", Some(NS), &accept(&["kubernetes-too-old"]))).unwrap_err();
     assert_eq!(world.names(&known::CSV), ["demo.v0.2.0", "demo.v0.3.0"]);
     for dry_run in [true, false] {
         let options = olmkit::lifecycle::engine::Options { dry_run, ..options.clone() };

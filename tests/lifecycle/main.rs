@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod api;
+mod blockers;
 mod channel_test;
 mod channel_test_command;
 mod checks;

@@ -67,6 +67,7 @@ fn a_dropped_stored_version_is_seen_before_the_plan_is_approved() {
     insta::assert_snapshot!(refused(&mut world), @"
     `demo.v0.2.0` cannot be installed: its CRD `demos.t01.example.com` does not have the version v1, at which objects are stored
     migrate the objects to another version, then remove v1 from `status.storedVersions` of customresourcedefinition/demos.t01.example.com
+    pass `--accept crd-stored-version` to go on nevertheless
     ");
     assert_eq!(world.subscription()["spec"]["installPlanApproval"], "Manual");
 }
@@ -83,6 +84,7 @@ fn a_version_that_only_a_hop_stores_at_must_not_be_dropped_by_a_later_one() {
     insta::assert_snapshot!(refused(&mut world), @"
     `demo.v0.3.0` cannot be installed: its CRD `demos.t01.example.com` does not have the version v2, at which objects are stored
     migrate the objects to another version, then remove v2 from `status.storedVersions` of customresourcedefinition/demos.t01.example.com; `--to 0.2.0` stops before it
+    pass `--accept crd-stored-version` to go on nevertheless
     ");
 }
 
@@ -93,6 +95,7 @@ fn every_custom_resource_is_held_against_the_new_schema() {
     insta::assert_snapshot!(refused(&mut world), @"
     `ns/example` of `demos.t01.example.com` does not fit the schema of `demo.v0.3.0`: spec.size: 50 is greater than 9
     change it so that it fits both; `--to 0.2.0` stops before it
+    pass `--accept crd-invalidates-resources` to go on nevertheless
     ");
     // As far as the hop before it nothing is in the way.
     assert_eq!(world.upgrade(Some("0.2.0"), None).unwrap().installed_csv, "demo.v0.2.0");
@@ -222,7 +225,7 @@ fn a_version_that_is_up_is_no_success_while_its_plan_is_not_complete() {
     let mut world = World::of("01");
     world.change_crd("demo.v0.2.0", |crd| crd["spec"]["versions"][0]["name"] = json!("v2"));
     world.install(demo(Some("0.1.0"))).unwrap();
-    let approved = world.run(|engine, _| engine.approve("demo", Some(NS), &Accept::default()));
+    let approved = world.run(|engine, _| engine.approve("demo", Some(NS), &accept(&["crd-stored-version"])));
     let said = told(approved.unwrap_err());
     assert!(said.contains("cannot install `demo.v0.2.0`: risk of data loss updating"), "{said}");
 }

@@ -199,7 +199,10 @@ fn a_custom_resource_that_the_new_schema_rejects_blocks_the_plan() {
     world.make_demo("01", 50);
     let found = preview(&mut world);
     assert_eq!(found.csvs[0].blockers.len(), 1, "{found:?}");
-    assert!(found.csvs[0].blockers[0].contains("does not fit the schema of `demo.v0.2.0`"), "{found:?}");
+    assert!(
+        found.csvs[0].blockers[0].sentence.contains("does not fit the schema of `demo.v0.2.0`"),
+        "{found:?}"
+    );
     let denied = violations(&mut world, "deny: [breaking-changes]");
     assert!(denied.iter().any(|one| one.contains("does not fit")), "{denied:?}");
 }

@@ -8,7 +8,7 @@ use olmkit::lifecycle::doctor::{Scope, diagnose, observe};
 use olmkit::lifecycle::engine::EngineError;
 use serde_json::{Value, json};
 
-use crate::world::{NS, World, demo, told};
+use crate::world::{NS, World, accept, demo, told};
 
 /// With 0.1.0 installed, and a plan for a changed 0.2.0 that waits.
 fn waiting(change: impl FnOnce(&mut World)) -> World {
@@ -48,7 +48,7 @@ fn a_plan_that_changes_the_scope_of_a_crd_fails() {
     let mut world = waiting(|world| {
         world.change_crd("demo.v0.2.0", |crd| crd["spec"]["scope"] = json!("Cluster"));
     });
-    world.run(|engine, _| engine.approve("demo", Some(NS), &Default::default())).unwrap_err();
+    world.run(|engine, _| engine.approve("demo", Some(NS), &accept(&["immutable-field"]))).unwrap_err();
     later(&mut world);
     let plans = world.cluster.list(&known::INSTALL_PLAN, Some(NS)).unwrap();
     let failed = plans.iter().find(|plan| plan["status"]["phase"] == "Failed").expect("no plan has failed");
@@ -60,7 +60,8 @@ fn a_plan_that_changes_the_scope_of_a_crd_fails() {
 fn a_plan_that_has_failed_is_not_approved_again() {
     let mut world = waiting(|world| world.limit_size("demo.v0.2.0", 9));
     world.make_demo("01", 50);
-    world.run(|engine, _| engine.approve("demo", Some(NS), &Default::default())).unwrap_err();
+    let accepted = accept(&["crd-invalidates-resources"]);
+    world.run(|engine, _| engine.approve("demo", Some(NS), &accepted)).unwrap_err();
     later(&mut world);
     let error =
         told(world.run(|engine, _| engine.approve("demo", Some(NS), &Default::default())).unwrap_err());

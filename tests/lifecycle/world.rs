@@ -127,6 +127,30 @@ impl World {
         self.change(bundle, "CustomResourceDefinition", change);
     }
 
+    /// Changes the ClusterServiceVersion of a bundle, wherever it is.
+    pub(crate) fn change_csv(&mut self, bundle: &str, change: impl Fn(&mut Value)) {
+        self.change(bundle, "ClusterServiceVersion", change);
+    }
+
+    /// One more object in a bundle, wherever it is.
+    pub(crate) fn add_manifest(&mut self, bundle: &str, object: Value) {
+        for bundles in [&mut self.bundles, &mut self.cluster.registry().bundles] {
+            bundles.get_mut(bundle).unwrap().push(object.clone());
+        }
+    }
+
+    /// Plans that wait for approval were never made, and their Subscriptions are where they are installed.
+    pub(crate) fn forget_open_plans(&mut self) {
+        let plans: Vec<Value> = self.cluster.store().list(&known::INSTALL_PLAN, None).cloned().collect();
+        for plan in plans.iter().filter(|plan| plan["spec"]["approved"] != true) {
+            self.cluster.store().delete(&Key::of(plan));
+        }
+        let subscription = self.subscription();
+        let installed = subscription["status"]["installedCSV"].clone();
+        let status = json!({"status": {"currentCSV": installed, "state": "AtLatestKnown"}});
+        self.cluster.store().patch(&Key::of(&subscription), &status).unwrap();
+    }
+
     /// Changes the largest `size` that a bundle allows.
     pub(crate) fn limit_size(&mut self, bundle: &str, maximum: i64) {
         let size = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size";
@@ -216,7 +240,7 @@ pub(crate) fn demo(version: Option<&str>) -> Install {
 
 /// ClusterServiceVersions that a plan may carry as well.
 pub(crate) fn accept(csvs: &[&str]) -> Accept {
-    Accept { csvs: csvs.iter().map(|csv| (*csv).to_owned()).collect(), dependencies: false }
+    Accept::named(csvs.iter().map(|csv| (*csv).to_owned()))
 }
 
 pub(crate) fn group(name: &str, targets: &[&str]) -> Value {
@@ -232,6 +256,7 @@ pub(crate) fn told(error: EngineError) -> String {
     let help = match &error {
         EngineError::Stuck(stuck) => stuck.help.clone(),
         EngineError::Refused { help, .. } => help.clone(),
+        EngineError::Blocked { blocker, stop } => blocker.ways_out(stop.as_deref()),
         _ => Default::default(),
     };
     format!("{error}\n{help}").trim_end().to_owned()

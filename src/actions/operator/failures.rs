@@ -131,6 +131,7 @@ pub(in crate::actions) fn failure(error: EngineError, account: &Account) -> Fail
     let (exit, mut help) = match &error {
         EngineError::Stuck(stuck) => (Exit::Failed, stuck.help.clone()),
         EngineError::Refused { help, .. } => (Exit::Failed, help.clone()),
+        EngineError::Blocked { blocker, stop } => (Exit::Failed, blocker.ways_out(stop.as_deref())),
         EngineError::TimedOut { suspicion, .. } => {
             (Exit::TimedOut, suspicion.as_ref().map(|stuck| stuck.help.clone()).unwrap_or_default())
         }

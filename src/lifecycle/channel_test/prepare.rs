@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use olmkit_bundle::suggest::did_you_mean;
-use olmkit_bundle::version::VersionRange;
 use serde_json::{Value, json};
 
 use super::cleanup;
@@ -17,11 +16,12 @@ use crate::lifecycle::api::{
     CatalogSource, ClusterServiceVersion, InstallModeKind, Key, Named as _, Object, Subscription, known,
     label, made_here,
 };
+use crate::lifecycle::blockers::lacking;
 use crate::lifecycle::cluster::{Cluster, ClusterError};
 use crate::lifecycle::contents::Contents;
 use crate::lifecycle::engine::{Catalogs, Engine, EngineError, Options, Progress};
 use crate::lifecycle::install::{Install, modes};
-use crate::lifecycle::offer::{Need, Offer, OfferedBundle, OfferedPackage, needs};
+use crate::lifecycle::offer::{Offer, OfferedBundle, OfferedPackage, needs};
 use crate::lifecycle::properties::package_of;
 use crate::lifecycle::upgrade::channel_of;
 use crate::sentence::Sentence;
@@ -244,23 +244,8 @@ pub fn prepare(
 
 /// The first thing that each bundle needs and that no bundle of the catalog provides.
 fn unmet(offer: &Offer, package: &OfferedPackage) -> BTreeMap<String, String> {
-    let all = || offer.packages.values().flat_map(|package| package.bundles.values());
-    let missing = |need: &Need| match need {
-        Need::Api(api) => {
-            let name = format!("{}.{}/{}", api.kind, api.group, api.version);
-            all().all(|bundle| !bundle.provides().contains(api)).then(|| format!("the API `{name}`"))
-        }
-        Need::Package { name, range } => {
-            let wanted: VersionRange = range.parse().ok()?;
-            let found = offer.packages.get(name);
-            let mut versions = found.into_iter().flat_map(|package| package.bundles.values());
-            let is_offered = versions
-                .any(|bundle| bundle.version.as_ref().is_some_and(|found| wanted.contains(&found.version)));
-            (!is_offered).then(|| format!("the package `{name}` in the range `{range}`"))
-        }
-    };
     let first = |(csv, bundle): (&String, &OfferedBundle)| {
-        let what = needs(&bundle.properties).iter().find_map(missing)?;
+        let what = needs(&bundle.properties).iter().find_map(|need| lacking(need, offer))?;
         Some((csv.clone(), format!("`{csv}` requires {what}")))
     };
     package.bundles.iter().filter_map(first).collect()

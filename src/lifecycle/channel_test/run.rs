@@ -534,7 +534,7 @@ impl Runner<'_> {
             | EngineError::Bundle { .. }
             | EngineError::Catalog { .. }
             | EngineError::Backup { .. } => true,
-            EngineError::Stuck(_) | EngineError::Refused { .. } => false,
+            EngineError::Stuck(_) | EngineError::Refused { .. } | EngineError::Blocked { .. } => false,
             EngineError::TimedOut { .. } => is_over,
         };
         if ends {
@@ -547,7 +547,7 @@ impl Runner<'_> {
             });
         }
         // Nothing was begun, so there is nothing that the doctor could see.
-        if matches!(error, EngineError::Refused { .. }) {
+        if matches!(error, EngineError::Refused { .. } | EngineError::Blocked { .. }) {
             return Ok(Some(failure(&error, None, step)));
         }
         let cause = self.root_cause()?;
@@ -662,6 +662,7 @@ fn failure(error: &EngineError, cause: Option<Cause>, step: &str) -> TestFailure
     let (code, help) = match error {
         EngineError::Stuck(stuck) => (stuck.code, stuck.help.clone()),
         EngineError::Refused { help, .. } => ("preflight", help.clone()),
+        EngineError::Blocked { blocker, stop } => (blocker.code, blocker.until(stop.as_deref())),
         EngineError::TimedOut { suspicion, .. } => {
             ("timed-out", suspicion.as_ref().map(|stuck| stuck.sentence.clone()).into())
         }

@@ -12,8 +12,6 @@ use crate::shell::{Command, command};
 
 /// How long a catalog may be out of reach: its pod starts, OLM connects now and then only.
 const CONNECTING: i64 = 90_000;
-/// How long OLM may take to replace the pod of a catalog whose image has changed.
-const REPLACING: i64 = 30_000;
 /// How long a catalog that OLM keeps trying may be.
 const TRYING: i64 = 300_000;
 
@@ -85,9 +83,9 @@ fn runs_image(catalog: Doc<'_>, pod: Doc<'_>) -> bool {
     image.is_empty() || containers.any(|container| container["image"] == image)
 }
 
-/// A pod that does not run what its catalog names, since something has changed it: the image is of another registry, or OLM has had the
-/// time to replace a pod of an older image. OLM itself makes pods of the image that is named.
-fn changed_pod(seen: &Observation, catalog: Doc<'_>, pod: Doc<'_>) -> Option<Cause> {
+/// A pod that does not run what its catalog names, since something has changed it: the same image of another registry. OLM itself makes
+/// pods of the image that is named; one of an older image may stay a while after the catalog was corrected.
+fn changed_pod(catalog: Doc<'_>, pod: Doc<'_>) -> Option<Cause> {
     let wanted = catalog.text("/spec/image");
     let found = pod.list("/spec/containers").find_map(|one| one["image"].as_str())?;
     let is_extracted = catalog.0.pointer("/spec/grpcPodConfig/extractContent").is_some();
@@ -95,7 +93,7 @@ fn changed_pod(seen: &Observation, catalog: Doc<'_>, pod: Doc<'_>) -> Option<Cau
         return None;
     }
     let is_same_elsewhere = wanted.split_once('/').map(|one| one.1) == found.split_once('/').map(|one| one.1);
-    if !is_same_elsewhere && seen.age(pod.created()) < REPLACING {
+    if !is_same_elsewhere {
         return None;
     }
     let text = format!(
@@ -122,7 +120,7 @@ fn pod_fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
         return None;
     }
     let newest = *own.first()?;
-    if let Some(cause) = changed_pod(seen, catalog, newest) {
+    if let Some(cause) = changed_pod(catalog, newest) {
         return Some(cause);
     }
     // OLM makes a new pod for a changed image within seconds.

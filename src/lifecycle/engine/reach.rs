@@ -103,6 +103,7 @@ impl Engine<'_> {
                         }
                         None => {
                             if self.act(&observed, step.clone())? {
+                                self.told_lines.clear();
                                 done = Some((step, self.cluster.now()));
                             }
                             continue;

@@ -155,7 +155,7 @@ fn a_webhook_has_changed_the_image_of_a_catalog_pod() {
     // OLM replaces it again and again, so it is always new.
     pod["metadata"]["creationTimestamp"] = json!("2026-01-01T00:59:59Z");
     check("catalog-pod-changed", "pod/catalog-x", "mutating webhook", objects(pod.clone()));
-    // One of an older image is replaced in a moment.
+    // One of an older image is replaced by OLM.
     pod["spec"]["containers"][0]["image"] = json!("r/catalog:0");
     let found = look(objects(pod));
     assert!(found.causes.iter().all(|cause| cause.code != "catalog-pod-changed"), "{found:#?}");

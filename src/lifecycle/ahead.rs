@@ -1,0 +1,141 @@
+//! What keeps the next version of an operator from coming, though everything of it is well: OLM stays where it is then and says nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use olmkit_bundle::version::{Version, precedence};
+use olmkit_catalog::graph::VersionRelease;
+
+use super::api::{Named as _, Object, PackageManifest, Subscription, SubscriptionState, known};
+use super::blockers::Blocker;
+use super::decide::Accept;
+use super::doctor::{self, Diagnosis, OperatorState, State};
+use super::engine::{Engine, EngineError};
+use super::look::known_or_over;
+use super::observe::Observed;
+use super::offer::Offer;
+use super::preflight::Upcoming;
+
+impl Engine<'_> {
+    /// Adds to a diagnosis what keeps healthy operators from being upgraded, and what OLM refuses of plans that wait for approval. What
+    /// cannot be looked at, such as a catalog that is not reached from here, changes nothing.
+    ///
+    /// # Errors
+    /// There was a signal, or the time is over.
+    pub fn look_ahead(&mut self, diagnosis: &mut Diagnosis) -> Result<(), EngineError> {
+        self.look_ahead_of(diagnosis, |_| true)
+    }
+
+    /// The same for some operators.
+    pub(super) fn look_ahead_of(
+        &mut self,
+        diagnosis: &mut Diagnosis,
+        is_meant: impl Fn(&OperatorState) -> bool,
+    ) -> Result<(), EngineError> {
+        let is_of_interest = |one: &&OperatorState| {
+            let waits = one.code == Some(doctor::APPROVAL_REQUIRED);
+            !one.subscription.is_empty() && (waits || one.state == State::Healthy) && is_meant(one)
+        };
+        let all: Vec<OperatorState> = diagnosis.operators.iter().filter(is_of_interest).cloned().collect();
+        let mut offers: BTreeMap<(String, String), Option<Arc<Offer>>> = BTreeMap::new();
+        for OperatorState { namespace, subscription: name, code, .. } in &all {
+            let found = self.cluster.get(&known::SUBSCRIPTION, namespace, name).map_err(EngineError::from);
+            let found = known_or_over(found)?.flatten().and_then(|found| Object::read(found).ok());
+            let Some(subscription): Option<Object<Subscription>> = found else { continue };
+            if code.is_some() {
+                let blockers = known_or_over(self.planned_blockers(&subscription))?;
+                for blocker in blockers.into_iter().flatten() {
+                    diagnosis.refuses(namespace, name, &blocker.to_string());
+                }
+                continue;
+            }
+            if self.is_at_head(&subscription)? {
+                continue;
+            }
+            let spec = &subscription.spec;
+            let catalog = (spec.source_namespace.clone(), spec.source.clone());
+            if !offers.contains_key(&catalog) {
+                let offer = known_or_over(self.offer(&subscription))?;
+                offers.insert(catalog.clone(), offer);
+            }
+            let Some(Some(offer)) = offers.get(&catalog).cloned() else { continue };
+            if let Some(why) = known_or_over(self.stays(&subscription, &offer))?.flatten() {
+                diagnosis.stays(subscription.document(), &why);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether OLM's API of packages says that an operator is at the head of its channel: its catalog needs not be read then.
+    fn is_at_head(&mut self, subscription: &Object<Subscription>) -> Result<bool, EngineError> {
+        let spec = &subscription.spec;
+        let found = self.cluster.get(&known::PACKAGE_MANIFEST, subscription.namespace(), &spec.package);
+        let found = known_or_over(found.map_err(EngineError::from))?.flatten();
+        let Some(manifest) = found.and_then(|found| Object::<PackageManifest>::read(found).ok()) else {
+            return Ok(false);
+        };
+        let status = &manifest.status;
+        let is_its_own = (&status.catalog_source, &status.catalog_source_namespace)
+            == (&spec.source, &spec.source_namespace);
+        let channel = if spec.channel.is_empty() { &status.default_channel } else { &spec.channel };
+        let mut channels = status.channels.iter().filter(|found| found.name == *channel);
+        Ok(is_its_own && channels.any(|found| found.current_csv == subscription.status.installed_csv))
+    }
+
+    /// What keeps OLM from installing the plan of a Subscription that waits for approval.
+    fn planned_blockers(&mut self, subscription: &Object<Subscription>) -> Result<Vec<Blocker>, EngineError> {
+        let observed = Observed::look(self.cluster, subscription.namespace(), subscription.name())?;
+        let Some(plan) = observed.open_plan(&subscription.status.current_csv).cloned() else {
+            return Ok(Vec::new());
+        };
+        let preview = self.preview_of(&plan, &observed)?;
+        Ok(preview.csvs.into_iter().flat_map(|csv| csv.blockers).collect())
+    }
+
+    /// Why OLM does not install a newer version that the channel has; none when there is none, or when it is about to.
+    fn stays(
+        &mut self,
+        subscription: &Object<Subscription>,
+        offer: &Offer,
+    ) -> Result<Option<String>, EngineError> {
+        let observed = &Observed::look(self.cluster, subscription.namespace(), subscription.name())?;
+        let (spec, status) = (&subscription.spec, &subscription.status);
+        let settled = status.state == SubscriptionState::AtLatestKnown;
+        let installed = observed.installed().filter(|csv| settled && csv.succeeded());
+        let package = offer.packages.get(&spec.package);
+        let channel = package.and_then(|package| package.channel(&spec.channel));
+        let (Some(installed), Some(package), Some(channel)) = (installed, package, channel) else {
+            return Ok(None);
+        };
+        let Some(head) = channel.head().filter(|head| *head != installed.name()) else { return Ok(None) };
+        let version = Version::parse(&installed.spec.version).ok();
+        let newest = package.bundles.get(head).and_then(|bundle| bundle.version.as_ref());
+        // Whoever has more than the channel offers waits for nothing.
+        let is_newer = |newest: &VersionRelease| {
+            version.as_ref().is_none_or(|own| precedence(&newest.version, own).is_gt())
+        };
+        if !newest.is_some_and(is_newer) {
+            return Ok(None);
+        }
+        let version = version.map(VersionRelease::from);
+        let Some(next) = channel.next(installed.name(), version.as_ref()) else {
+            return Ok(Some(format!(
+                "the channel `{}` has no edge from `{}` to its head `{head}`",
+                spec.channel,
+                installed.name()
+            )));
+        };
+        let bundles = [next];
+        let accept = Accept::default();
+        let upcoming = Upcoming {
+            offer,
+            package,
+            bundles: &bundles,
+            observed,
+            targets: observed.targets(),
+            accept: &accept,
+            accept_missing_images: true,
+        };
+        Ok(self.unmet_first(&upcoming)?.map(|blocker| blocker.to_string()))
+    }
+}

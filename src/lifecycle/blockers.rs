@@ -1,0 +1,294 @@
+//! What keeps OLM from installing a version, known before anything is touched: one list for `plan`, `approve`, `install`, `upgrade`,
+//! `operator test` and the doctor. Each has the code that the doctor gives it once it has happened; `--accept CODE` goes on nevertheless.
+//!
+//! What needs only the manifests is decided here, by pure functions; [`super::preflight`] adds what has to be asked of the cluster and
+//! of catalogs: CRDs with their custom resources, dependencies, APIs.
+
+use std::fmt;
+
+use olmkit_bundle::csv::KIND;
+use olmkit_bundle::kinds;
+use olmkit_bundle::version::{Version, VersionRange, parse_tolerant};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::api::{InstallModeKind, Key};
+use super::immutable;
+use super::offer::{Need, Offer};
+use crate::sentence::Help;
+
+macro_rules! codes {
+    ($($name:ident = $code:literal;)+) => {
+        $(pub(super) const $name: &str = $code;)+
+
+        /// The codes of all blockers: those of the doctor, as far as they can be known beforehand.
+        pub const CODES: &[&str] = &[$($code),+];
+    };
+}
+
+codes! {
+    CRD_INVALIDATES_RESOURCES = "crd-invalidates-resources";
+    CRD_STORED_VERSION = "crd-stored-version";
+    DEPENDENCY_MISSING = "dependency-missing";
+    IMMUTABLE_FIELD = "immutable-field";
+    KUBERNETES_TOO_OLD = "kubernetes-too-old";
+    REQUIRED_API_MISSING = "required-api-missing";
+    UNSUPPORTED_INSTALL_MODE = "unsupported-install-mode";
+    UNSUPPORTED_KIND = "unsupported-kind";
+}
+
+/// Something that keeps OLM from installing a version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blocker {
+    /// The code.
+    pub code: &'static str,
+    /// What it is, with the version.
+    pub sentence: String,
+    /// The way out.
+    pub help: Help,
+}
+
+impl Blocker {
+    pub(super) fn new(code: &'static str, sentence: String, help: impl Into<Help>) -> Self {
+        Self { code, sentence, help: help.into() }
+    }
+
+    /// The ways out, and the one that goes on nevertheless. `stop` is the version that an upgrade can go to all the same.
+    pub fn ways_out(&self, stop: Option<&str>) -> Help {
+        self.until(stop).and(format!("pass `--accept {}` to go on nevertheless", self.code))
+    }
+
+    /// The ways out without it.
+    pub(super) fn until(&self, stop: Option<&str>) -> Help {
+        let help = self.help.clone();
+        match stop {
+            Some(version) => help.ending(format!("; `--to {version}` stops before it")),
+            None => help,
+        }
+    }
+}
+
+impl fmt::Display for Blocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [{}]", self.sentence, self.code)
+    }
+}
+
+impl Serialize for Blocker {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A version that is to be installed.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'c> {
+    /// The ClusterServiceVersion.
+    pub(super) name: &'c str,
+    /// Its manifests, the ClusterServiceVersion among them.
+    pub(super) manifests: &'c [Value],
+    /// The ClusterServiceVersion that it replaces; none for an install.
+    pub(super) before: Option<&'c Value>,
+}
+
+/// What a version comes to.
+pub(super) struct Ground<'g> {
+    /// The namespace of the operator.
+    pub(super) namespace: &'g str,
+    /// The namespaces that its OperatorGroup selects; none when nobody knows.
+    pub(super) targets: Vec<String>,
+    /// The version of Kubernetes; none when nobody knows.
+    pub(super) kubernetes: Option<Version>,
+}
+
+impl<'c> Candidate<'c> {
+    /// Its ClusterServiceVersion.
+    pub(super) fn csv(self) -> Option<&'c Value> {
+        self.manifests.iter().find(|object| object["kind"] == KIND)
+    }
+}
+
+/// What keeps a version from being installed, as far as manifests tell.
+pub(super) fn of(candidate: Candidate<'_>, ground: &Ground<'_>) -> Vec<Blocker> {
+    const CHECKS: [fn(Candidate<'_>, &Ground<'_>) -> Vec<Blocker>; 4] =
+        [kubernetes, install_mode, kinds_of, selectors];
+    CHECKS.iter().flat_map(|check| check(candidate, ground)).collect()
+}
+
+/// OLM holds `minKubeVersion` against the version of the API server, without its pre-release (operator-lifecycle-manager
+/// `pkg/controller/operators/olm/requirements.go`).
+fn kubernetes(candidate: Candidate<'_>, ground: &Ground<'_>) -> Vec<Blocker> {
+    let needed = candidate.csv().and_then(|csv| csv.pointer("/spec/minKubeVersion")?.as_str());
+    let needed = needed.and_then(|text| parse_tolerant(text).ok());
+    let Some((needed, found)) = needed.zip(ground.kubernetes.as_ref()) else { return Vec::new() };
+    if *found >= needed {
+        return Vec::new();
+    }
+    let name = candidate.name;
+    let sentence =
+        format!("`{name}` cannot be installed: it needs Kubernetes {needed}, and the cluster has {found}");
+    vec![Blocker::new(
+        KUBERNETES_TOO_OLD,
+        sentence,
+        "upgrade the cluster, or install a version that runs on it",
+    )]
+}
+
+fn install_mode(candidate: Candidate<'_>, ground: &Ground<'_>) -> Vec<Blocker> {
+    let listed = candidate.csv().and_then(|csv| csv.pointer("/spec/installModes")?.as_array());
+    let (Some(listed), false) = (listed, ground.targets.is_empty()) else { return Vec::new() };
+    let supported: Vec<&str> = listed
+        .iter()
+        .filter(|mode| mode["supported"] == true)
+        .filter_map(|mode| mode["type"].as_str())
+        .collect();
+    let needed = InstallModeKind::needed(ground.namespace, &ground.targets);
+    let Some(missing) = needed.iter().find(|mode| !supported.contains(&mode.as_str())) else {
+        return Vec::new();
+    };
+    let supported = if supported.is_empty() { "no install mode".to_owned() } else { supported.join(", ") };
+    let sentence = format!(
+        "`{}` cannot be installed: the OperatorGroup of the namespace `{}` needs the install mode {missing}, and it supports {supported}",
+        candidate.name, ground.namespace
+    );
+    let help = "stay at this version, or install the operator again in a namespace with an OperatorGroup that the new version supports";
+    vec![Blocker::new(UNSUPPORTED_INSTALL_MODE, sentence, help)]
+}
+
+fn kinds_of(candidate: Candidate<'_>, _: &Ground<'_>) -> Vec<Blocker> {
+    // OLM itself adds the Subscription of a dependency.
+    let is_installed =
+        |kind: &str| kind == "Subscription" || kinds::supported(kind).is_some_and(|kind| kind.installed);
+    let stranger = |object: &Value| {
+        let key = Key::of(object);
+        (!key.kind.is_empty() && !is_installed(&key.kind)).then(|| {
+            let sentence = format!(
+                "`{}` cannot be installed: its bundle has the {} `{}`, a kind that OLM does not install",
+                candidate.name, key.kind, key.name
+            );
+            let help = "publish a bundle without it, and let the operator or its users create the object";
+            Blocker::new(UNSUPPORTED_KIND, sentence, help)
+        })
+    };
+    candidate.manifests.iter().filter_map(stranger).collect()
+}
+
+/// A Deployment that both versions have is updated in place.
+fn selectors(candidate: Candidate<'_>, _: &Ground<'_>) -> Vec<Blocker> {
+    let Some((old, new)) = candidate.before.zip(candidate.csv()) else { return Vec::new() };
+    let of = |csv| deployments(csv).map(|one| (one["name"].as_str().unwrap_or(""), one));
+    let changed = of(new).filter_map(|(name, one)| {
+        let (_, before) = of(old).find(|(old, _)| *old == name)?;
+        let form = |one: &Value| json!({"kind": "Deployment", "spec": one["spec"]});
+        let found = immutable::changed(&form(before), &form(one))?;
+        let sentence = format!(
+            "`{}` cannot be installed: its Deployment `{name}` changes `{}` from {} to {}, which Kubernetes refuses",
+            candidate.name, found.field, found.old, found.new
+        );
+        Some(Blocker::new(IMMUTABLE_FIELD, sentence, "publish a bundle that keeps it, or that gives the Deployment another name"))
+    });
+    changed.collect()
+}
+
+fn deployments(csv: &Value) -> impl Iterator<Item = &Value> {
+    csv.pointer("/spec/install/spec/deployments").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// A need that no bundle of a catalog meets, in words.
+pub(super) fn lacking(need: &Need, offer: &Offer) -> Option<String> {
+    let mut bundles = offer.packages.values().flat_map(|package| package.bundles.values());
+    match need {
+        Need::Api(api) => {
+            let name = format!("{}.{}/{}", api.kind, api.group, api.version);
+            bundles.all(|bundle| !bundle.provides().contains(api)).then(|| format!("the API `{name}`"))
+        }
+        Need::Package { name, range } => {
+            let wanted: VersionRange = range.parse().ok()?;
+            let found = offer.packages.get(name);
+            let mut versions = found.into_iter().flat_map(|package| package.bundles.values());
+            let is_offered = versions
+                .any(|bundle| bundle.version.as_ref().is_some_and(|found| wanted.contains(&found.version)));
+            (!is_offered).then(|| format!("the package `{name}` in the range `{range}`"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn csv(spec: Value) -> Value {
+        json!({"kind": KIND, "metadata": {"name": "demo.v2"}, "spec": spec})
+    }
+
+    fn ground() -> Ground<'static> {
+        let kubernetes = Some(Version::new(1, 34, 0));
+        Ground { namespace: "here", targets: vec!["here".to_owned()], kubernetes }
+    }
+
+    #[track_caller]
+    fn check(manifests: &[Value], before: Option<&Value>, expected: &[&str]) {
+        let candidate = Candidate { name: "demo.v2", manifests, before };
+        let found: Vec<String> = of(candidate, &ground()).iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_version_that_fits_is_not_blocked() {
+        let modes = json!([{"type": "OwnNamespace", "supported": true}]);
+        check(&[csv(json!({"minKubeVersion": "1.34.0", "installModes": modes}))], None, &[]);
+        check(&[csv(json!({}))], Some(&csv(json!({}))), &[]);
+    }
+
+    #[test]
+    fn the_cluster_is_too_old() {
+        check(
+            &[csv(json!({"minKubeVersion": "1.99.0"}))],
+            None,
+            &[
+                "`demo.v2` cannot be installed: it needs Kubernetes 1.99.0, and the cluster has 1.34.0 [kubernetes-too-old]",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_operator_group_no_longer_fits() {
+        let modes = json!([{"type": "OwnNamespace", "supported": false}, {"type": "AllNamespaces", "supported": true}]);
+        check(
+            &[csv(json!({"installModes": modes}))],
+            None,
+            &[
+                "`demo.v2` cannot be installed: the OperatorGroup of the namespace `here` needs the install mode OwnNamespace, and it supports AllNamespaces [unsupported-install-mode]",
+            ],
+        );
+    }
+
+    #[test]
+    fn olm_does_not_install_a_kind() {
+        let ingress =
+            json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web"}});
+        check(
+            &[csv(json!({})), ingress],
+            None,
+            &[
+                "`demo.v2` cannot be installed: its bundle has the Ingress `web`, a kind that OLM does not install [unsupported-kind]",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_selector_of_a_deployment_changes() {
+        let deployed = |name: &str, app: &str| {
+            let spec = json!({"selector": {"matchLabels": {"app": app}}});
+            csv(json!({"install": {"spec": {"deployments": [{"name": name, "spec": spec}]}}}))
+        };
+        check(
+            &[deployed("manager", "b")],
+            Some(&deployed("manager", "a")),
+            &[
+                r#"`demo.v2` cannot be installed: its Deployment `manager` changes `spec.selector` from {"matchLabels":{"app":"a"}} to {"matchLabels":{"app":"b"}}, which Kubernetes refuses [immutable-field]"#,
+            ],
+        );
+        check(&[deployed("other", "b")], Some(&deployed("manager", "a")), &[]);
+    }
+}

@@ -1,0 +1,217 @@
+//! What keeps OLM from installing a version is known before anything is touched, to every verb that decides, and stays named afterwards.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use olmkit::lifecycle::api::{Key, known};
+use olmkit::lifecycle::decide::Accept;
+use olmkit::lifecycle::doctor::{self, Scope, diagnose};
+use olmkit::lifecycle::offer::Offer;
+use olmkit::lifecycle::upgrade::Upgrade;
+use olmkit_catalog::fbc::Catalog;
+use olmkit_catalog::load::CatalogFiles;
+use serde_json::{Value, json};
+
+use crate::world::{NS, World, accept, demo, told};
+
+/// The first version of an operator, and the plan of a changed second one that waits for approval.
+fn waiting(change: impl Fn(&mut World)) -> World {
+    let mut world = World::of("01");
+    change(&mut world);
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let later = world.cluster.store().now() + Duration::from_secs(120);
+    world.cluster.run_until(later);
+    world.said.borrow_mut().clear();
+    world
+}
+
+fn upgrade(accept: Accept) -> Upgrade {
+    Upgrade {
+        name: "demo".into(),
+        namespace: Some(NS.into()),
+        to: Some("0.2.0".into()),
+        accept,
+        ..Upgrade::default()
+    }
+}
+
+/// Everybody who decides refuses a version with a code and changes nothing, until that is accepted.
+#[track_caller]
+fn check(code: &str, change: impl Fn(&mut World)) -> World {
+    let mut world = waiting(change);
+    let before = world.cluster.save();
+    let said = told(world.run(|engine, _| engine.upgrade(&upgrade(Accept::default()))).unwrap_err());
+    assert!(said.contains(&format!("pass `--accept {code}` to go on nevertheless")), "{said}");
+    let (preview, _) = world.run(|engine, _| engine.preview("demo", Some(NS))).unwrap();
+    let blockers: Vec<&str> = preview.csvs[0].blockers.iter().map(|one| one.code).collect();
+    assert_eq!(blockers, [code]);
+    let refused = world.run(|engine, _| engine.approve("demo", Some(NS), &Accept::default()));
+    let same = told(refused.unwrap_err());
+    assert_eq!(same, said);
+    assert_eq!(world.cluster.save(), before, "something was changed");
+    let named = look_ahead(&mut world);
+    assert!(named.contains(&format!("[{code}]")), "the doctor does not name it: {named}");
+    // What comes of it is told by the cause.
+    let _ = world.run(|engine, _| engine.approve("demo", Some(NS), &accept(&[code])));
+    let plans = world.cluster.store().list(&known::INSTALL_PLAN, Some(NS));
+    let is_approved = |plan: &Value| {
+        plan["spec"]["clusterServiceVersionNames"] == json!(["demo.v0.2.0"])
+            && plan["spec"]["approved"] == true
+    };
+    assert!(plans.into_iter().any(is_approved), "{code} cannot be accepted");
+    world
+}
+
+/// What the doctor says of the operator, with what it sees in the catalog and the plan.
+fn look_ahead(world: &mut World) -> String {
+    world.run(|engine, _| {
+        let scope = Scope { name: None, namespace: Some(NS.into()) };
+        let now = engine.cluster.time_of_day();
+        let seen = doctor::observe(engine.cluster, &scope, Some(now)).unwrap();
+        let mut diagnosis = diagnose(&seen, &scope);
+        engine.look_ahead(&mut diagnosis).unwrap();
+        let lines = diagnosis
+            .causes
+            .iter()
+            .map(|cause| format!("{}: {} {}\n", cause.code, cause.sentence, cause.consequences.join("; ")));
+        lines.collect()
+    })
+}
+
+fn select(csv: &mut Value) {
+    let labels = json!({"app": "demo-controller", "version": "new"});
+    let deployment = &mut csv["spec"]["install"]["spec"]["deployments"][0]["spec"];
+    deployment["selector"]["matchLabels"] = labels.clone();
+    deployment["template"]["metadata"]["labels"] = labels;
+}
+
+#[test]
+fn a_changed_selector_is_refused_before_and_named_steadily_afterwards() {
+    let mut world = check("immutable-field", |world| world.change_csv("demo.v0.2.0", select));
+    // OLM tries again and again, and the phase with it.
+    let mut phases = BTreeSet::new();
+    for look in 0..20 {
+        let scope = Scope { name: None, namespace: Some(NS.into()) };
+        let now = olmkit::lifecycle::cluster::Cluster::time_of_day(&world.cluster);
+        let seen = doctor::observe(&mut world.cluster, &scope, Some(now)).unwrap();
+        let codes: Vec<&str> = diagnose(&seen, &scope).causes.iter().map(|cause| cause.code).collect();
+        assert_eq!(codes, ["immutable-field"], "at look {look}");
+        let csv = world.cluster.store().get(&Key::new(&known::CSV, NS, "demo.v0.2.0")).unwrap();
+        phases.insert(csv["status"]["phase"].as_str().unwrap().to_owned());
+        let later = world.cluster.store().now() + Duration::from_millis(170);
+        world.cluster.run_until(later);
+    }
+    assert!(phases.len() > 1, "the phase does not change: {phases:?}");
+    let said = world.said.borrow();
+    let states: Vec<&String> =
+        said.iter().filter(|line| line.starts_with("clusterserviceversion/")).collect();
+    let different: BTreeSet<&&String> = states.iter().collect();
+    // Once while the upgrade was refused, and once for what was accepted.
+    assert_eq!(states.len(), different.len(), "{states:#?}");
+}
+
+#[test]
+fn a_version_that_needs_a_newer_kubernetes_is_refused() {
+    check("kubernetes-too-old", |world| {
+        world.change_csv("demo.v0.2.0", |csv| csv["spec"]["minKubeVersion"] = json!("1.99.0"));
+    });
+}
+
+#[test]
+fn a_version_that_the_operator_group_no_longer_fits_is_refused() {
+    check("unsupported-install-mode", |world| {
+        world.change_csv("demo.v0.2.0", |csv| {
+            for mode in csv["spec"]["installModes"].as_array_mut().unwrap() {
+                mode["supported"] = json!(mode["type"] == "AllNamespaces");
+            }
+        });
+    });
+}
+
+#[test]
+fn a_version_with_a_kind_that_olm_does_not_install_is_refused() {
+    check("unsupported-kind", |world| {
+        world.add_manifest("demo.v0.2.0", json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "10"}},
+        }));
+    });
+}
+
+#[test]
+fn a_version_that_needs_an_api_that_is_not_served_is_refused() {
+    check("required-api-missing", |world| {
+        world.change_csv("demo.v0.2.0", |csv| {
+            csv["spec"]["nativeAPIs"] =
+                json!([{"group": "route.example.com", "version": "v1", "kind": "Route"}]);
+        });
+    });
+}
+
+/// OLM stays where it is then, and does not say why.
+#[test]
+fn a_dependency_that_no_catalog_offers_is_named_to_upgrade_and_the_doctor() {
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let needed = json!({"type": "olm.package.required", "value": {"packageName": "nowhere", "versionRange": ">=1.0.0"}});
+    let offer = Arc::make_mut(&mut world.offer);
+    let bundles = &mut offer.packages.get_mut("demo").unwrap().bundles;
+    bundles.get_mut("demo.v0.2.0").unwrap().properties.push(needed);
+    let before = world.cluster.save();
+    let said = told(world.run(|engine, _| engine.upgrade(&upgrade(Accept::default()))).unwrap_err());
+    assert!(said.starts_with("`demo.v0.2.0` cannot be installed: it requires the package `nowhere` in the range `>=1.0.0`, which no catalog offers"), "{said}");
+    assert_eq!(world.cluster.save(), before, "something was changed");
+    // As OLM has it, which makes no plan of it.
+    world.forget_open_plans();
+    let named = look_ahead(&mut world);
+    assert!(named.starts_with("upgrade-blocked: the Subscription `demo` stays at `demo.v0.1.0`: `demo.v0.2.0` cannot be installed: it requires the package `nowhere`"), "{named}");
+    let rows = world.run(|engine, _| engine.list(Some(NS))).unwrap();
+    assert_eq!(rows[0].cause.as_ref().map(|cause| cause.code), Some("upgrade-blocked"));
+}
+
+#[test]
+fn a_head_without_an_edge_from_what_is_installed_is_named() {
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    world.forget_open_plans();
+    let text = "
+{schema: olm.package, name: demo, defaultChannel: stable}
+---
+{schema: olm.channel, package: demo, name: stable, entries: [{name: demo.v0.3.0}]}
+---
+{schema: olm.bundle, package: demo, name: demo.v0.3.0, image: r/demo:3, properties: [{type: olm.package, value: {packageName: demo, version: 0.3.0}}]}";
+    world.offer = Arc::new(Offer::of(&Catalog::parse(&CatalogFiles::from_text("catalog.yaml", text))));
+    let named = look_ahead(&mut world);
+    assert!(named.contains("has no edge from `demo.v0.1.0` to its head `demo.v0.3.0`"), "{named}");
+}
+
+#[test]
+fn the_simulation_refuses_pods_that_a_quota_does_not_admit() {
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": NS},
+        "spec": {"hard": {"limits.cpu": "4", "pods": "10"}},
+    });
+    let mut world = World::of("01").with(quota);
+    let said = told(world.install(demo(None)).unwrap_err());
+    assert!(
+        said.contains("failed quota: team: must specify limits.cpu for: manager [quota-exceeded]"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_simulation_does_not_serve_a_crd_whose_names_are_taken() {
+    let other = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "others.t01.example.com"},
+        "spec": {
+            "group": "t01.example.com", "scope": "Namespaced", "names": {"kind": "Demo", "plural": "others"},
+            "versions": [{"name": "v1", "served": true, "storage": true}],
+        },
+        "status": {"storedVersions": ["v1"]},
+    });
+    let mut world = World::of("01").with(other);
+    let said = told(world.install(demo(None)).unwrap_err());
+    assert!(said.contains("another CRD of the group `t01.example.com` has its names"), "{said}");
+    assert!(said.contains("[crd-names-taken]"), "{said}");
+}
