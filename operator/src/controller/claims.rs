@@ -1,6 +1,6 @@
 //! What a reconcile does to the claims of a cluster's volumes: lets them grow, and deletes those of drained nodes.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
 use kube::{
@@ -8,7 +8,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PropagationPolicy},
 };
 use serde_json::json;
-use tracing::info;
+use tracing::{debug, info};
 
 use super::{
     children::{self, DRAINED_ANNOTATION},
@@ -18,7 +18,10 @@ use super::{
     reconciler::Reconciler,
     volumes::{CannotGrow, Volumes, volumes},
 };
-use crate::plan::{Plan, Topology};
+use crate::{
+    plan::{Plan, Topology},
+    telemetry::chain,
+};
 
 impl Reconciler<'_> {
     /// How the volumes of the pods compare with the spec.
@@ -41,6 +44,27 @@ impl Reconciler<'_> {
         let used =
             |claim: &&PersistentVolumeClaim| self.ordinal(claim).is_some_and(|ordinal| is_used(set, ordinal));
         Ok(keeps_volumes(set, all.iter().filter(used)))
+    }
+
+    /// Which of these pods have no claim any more by what the API server has now: what they had is gone. If claims cannot be read, all
+    /// may be there.
+    pub(super) async fn without_claim(&self, ordinals: &BTreeSet<u32>) -> BTreeSet<u32> {
+        if self.cluster.spec.storage.is_none() || ordinals.is_empty() {
+            return BTreeSet::new();
+        }
+        let claims: Api<PersistentVolumeClaim> = self.scope.api(self.key);
+        let (parameters, leadership) = (ListParams::default(), &self.scope.context.leadership);
+        match call("list", "PersistentVolumeClaim", claims.list(&parameters), leadership).await {
+            Ok(found) => {
+                let names: BTreeSet<String> = found.iter().map(ResourceExt::name_any).collect();
+                let is_gone = |ordinal: &u32| !names.contains(&children::claim_name(&self.key.1, *ordinal));
+                ordinals.iter().copied().filter(is_gone).collect()
+            }
+            Err(error) => {
+                debug!(error = chain(&error), "cannot read the claims of pods that are waited for");
+                BTreeSet::new()
+            }
+        }
     }
 
     /// Lets the claims of pods grow, and then makes the StatefulSet anew, for those of later pods.

@@ -60,6 +60,8 @@ mod tests {
             link: Link::None,
             bound: None,
             offset: 0,
+            silence: None,
+            attached: Default::default(),
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
             held: false,

@@ -14,6 +14,7 @@ pub mod exporter;
 mod finalize;
 pub mod hibernate;
 pub mod intent;
+mod known;
 pub mod live;
 pub mod memory;
 pub mod names;
@@ -71,6 +72,7 @@ use self::{
 use crate::{
     crd::{RedisCluster, v1::RedisClusterStatus},
     metrics::Metrics,
+    plan::Copies,
     server::{act::ActError, tls::Trust},
     telemetry::chain,
 };
@@ -133,6 +135,8 @@ struct Memory {
     pod_missing: Option<Instant>,
     /// When Events were last read, and what they say of that pod.
     not_created: Option<(Instant, Option<NotCreated>)>,
+    /// What was known of replicas when their primaries were last observed.
+    copies: Option<Copies>,
     /// When replicas became primaries.
     promotions: Option<Promotions>,
     /// The runs of redis-server that have taken the directives with this hash.
@@ -147,6 +151,33 @@ struct Memory {
     left_open: BTreeSet<u16>,
     /// Whether the Event about another installation that manages this cluster was published.
     told_of_other: bool,
+}
+
+/// What is known of the processes on a Kubernetes node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HostState {
+    /// It was deleted, or its administrator has marked it as out of service: nothing runs there.
+    Gone,
+    /// Its kubelet reports.
+    Responds,
+    /// Its kubelet does not report: processes may run, and serve those who reach them.
+    Unknown,
+}
+
+/// The taint with which administrators confirm that a Kubernetes node is shut down.
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
+impl HostState {
+    fn of(node: Option<&Node>) -> Self {
+        let Some(node) = node else { return Self::Gone };
+        let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+        if taints.into_iter().any(|taint| taint.key == OUT_OF_SERVICE) {
+            return Self::Gone;
+        }
+        let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
+        if ready.is_some_and(|ready| ready.status != "Unknown") { Self::Responds } else { Self::Unknown }
+    }
 }
 
 /// The label of a Kubernetes node that names its zone.
@@ -222,6 +253,19 @@ impl Scope {
         let zone = found.ok().flatten().and_then(|found| found.labels().get(ZONE_LABEL).cloned());
         zones().insert(node.to_owned(), (Instant::now(), zone.clone()));
         zone
+    }
+
+    /// Whether the processes on a Kubernetes node may run. Without the right to read nodes, they may. A pod without a node has none.
+    async fn host_state(&self, host: Option<&str>) -> HostState {
+        let Some(host) = host else { return HostState::Gone };
+        let api: Api<Node> = Api::all(self.context.client.clone());
+        match call("get", "Node", api.get_opt(host), &self.context.leadership).await {
+            Ok(found) => HostState::of(found.as_ref()),
+            Err(error) => {
+                debug!(node = host, error = chain(&error), "cannot read the node");
+                HostState::Unknown
+            }
+        }
     }
 
     fn api<K>(&self, key: &Key) -> Api<K>

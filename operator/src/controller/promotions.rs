@@ -78,6 +78,8 @@ mod tests {
             link: Link::None,
             bound: None,
             offset: 0,
+            silence: None,
+            attached: Default::default(),
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
             held: false,

@@ -26,13 +26,13 @@ use serde_json::json;
 use tracing::info;
 
 use super::{
-    Memory, Scope,
+    HostState, Memory, Scope,
     cache::{Caches, Key, Queue},
     children::{self, IN_SYNC, Live},
     downgrade::downgrade,
     error::{ReconcileError, call},
     finalize::{FINALIZER, finalize},
-    hibernate, lasts,
+    hibernate, known, lasts,
     live::{self, Record},
     memory,
     names::Names,
@@ -45,7 +45,7 @@ use super::{
     promotions::Promotions,
     status::{self, View},
     tls::{self, Certificate, Loaded},
-    trouble::{other_container_fails, redis_is_ready, trouble},
+    trouble::{other_container_fails, redis_has_ended, redis_is_ready, trouble},
 };
 use crate::{
     crd::{
@@ -205,7 +205,7 @@ impl Reconciler<'_> {
         let uncertified = certificate.as_ref().and_then(|certificate| certificate.problem.clone());
         observed.keeps_volumes =
             spec.hibernated && set.as_ref().is_some_and(|set| self.seems_to_keep_volumes(set));
-        let recovery = spec.recovery.unwrap_or_default();
+        let recovery = spec.recovery.clone().unwrap_or_default();
         let goal = Goal {
             size: u32::try_from(spec.size).unwrap_or(1).max(1),
             replicas_per_shard: u32::try_from(spec.replicas_per_shard).unwrap_or(0),
@@ -221,6 +221,10 @@ impl Reconciler<'_> {
         let promotions = memory.promotions.get_or_insert_with(|| Promotions::new(Instant::now()));
         observed.promoted =
             promotions.see(&Topology::of(goal, &observed), self.promotion_pause(), Instant::now());
+        let first = memory.copies.is_none();
+        let before = memory.copies.take().unwrap_or_else(|| known::from_status(&old));
+        observed.copies = before.next(&Topology::of(goal, &observed), first);
+        memory.copies = Some(observed.copies.clone());
         let topology = Topology::of(goal, &observed);
         // While no node responds, nothing is known about the quorum, so that time does not count.
         let quorum_lost = goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
@@ -229,6 +233,11 @@ impl Reconciler<'_> {
         observed.election_due = lasts(&mut memory.electing, electing) >= self.takeover_delay();
         observed.leave_due = memory.moved.get_or_insert_with(Instant::now).elapsed() >= LEAVE_DELAY;
         observed.join_overdue = lasts(&mut memory.outside, outside) >= JOIN_PATIENCE;
+        if observed.takeover_due || observed.election_due {
+            let ordinals = Topology::of(goal, &observed).missing_ordinals();
+            observed.without_claim = self.without_claim(&ordinals).await;
+            self.confirm_ended(&mut observed.pods, &ordinals).await;
+        }
         let topology = Topology::of(goal, &observed);
         let mut plan = plan::plan(&topology);
         let asleep = plan.step == Step::Hibernated;
@@ -422,6 +431,21 @@ impl Reconciler<'_> {
         let spec = &self.cluster.spec;
         let allowed = spec.update.is_some_and(|update| update.allow_data_loss);
         allowed && spec.storage.is_none() && spec.replicas_per_shard == 0
+    }
+
+    /// Which of the pods that are waited for have certainly ended. What their kubelets reported last counts only while these respond:
+    /// a pod on a Kubernetes node that is cut off goes on serving the clients there.
+    async fn confirm_ended(&self, pods: &mut [plan::Pod], ordinals: &BTreeSet<u32>) {
+        let confirmed = self.cluster.spec.recovery.as_ref().map(|recovery| &recovery.stopped_pods);
+        for pod in pods.iter_mut().filter(|pod| ordinals.contains(&pod.ordinal)) {
+            let by_user = confirmed.is_some_and(|uids| uids.contains(&pod.uid));
+            pod.ended = by_user
+                || match self.scope.host_state(pod.host.as_deref()).await {
+                    HostState::Gone => true,
+                    HostState::Responds => pod.ended,
+                    HostState::Unknown => false,
+                };
+        }
     }
 
     /// Three node timeouts: by then, a majority that recovers by itself has recovered.
@@ -1033,6 +1057,7 @@ impl Reconciler<'_> {
                 Step::Wait(
                     Wait::DataLost
                     | Wait::SlotsLost
+                    | Wait::StaleReplicas
                     | Wait::ForeignNode
                     | Wait::Memory
                     | Wait::Downgrade
@@ -1085,6 +1110,7 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
         uid: pod.uid().unwrap_or_default(),
         ip: status.and_then(|status| status.pod_ip.as_ref()).and_then(|ip| ip.parse().ok()),
         terminating: pod.metadata.deletion_timestamp.is_some(),
+        ended: redis_has_ended(pod),
         // While another container fails, neither condition says anything about Redis.
         containers_ready: if other_container_fails { redis_is_ready(pod) } else { containers_ready },
         password_rejected: false,

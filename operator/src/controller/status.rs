@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use super::{
     children,
     creation::NotCreated,
+    known,
     memory::SHARE,
     names::Names,
     passwords::Rotation,
@@ -71,7 +72,10 @@ pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
     let observed = topology.observed;
     // Those that come back.
     let asleep = view.plan.step == Step::Hibernated;
-    let members = if asleep { old.members.clone() } else { members(old, topology) };
+    let mut members = if asleep { old.members.clone() } else { members(old, topology) };
+    if !asleep {
+        known::add(&mut members, topology);
+    }
     let serves = topology.serves();
     let initialized = old.initialized == Some(true) || serves;
     let known = |found: usize, last: Option<i32>| if is_hidden(topology) { last } else { Some(count(found)) };
@@ -128,6 +132,7 @@ fn members(old: &RedisClusterStatus, topology: &Topology<'_>) -> Vec<Member> {
                     .unwrap_or_default(),
                 link_up: node.filter(|_| primary.is_some()).map(|node| node.link == Link::Up),
                 revision: pod.revision.clone(),
+                ..Member::default()
             }
         })
         .collect();
@@ -166,6 +171,7 @@ fn phase(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Phase 
         Step::Settled => Phase::Ready,
         Step::Hold | Step::Hibernate | Step::Wait(Wait::Volumes) => Phase::Hibernating,
         _ if is_waking(view) => Phase::Waking,
+        Step::Wait(Wait::StaleReplicas) => Phase::Degraded,
         Step::Wait(Wait::Election | Wait::Quorum | Wait::ForeignNode) | Step::TakeOver | Step::Elect => {
             Phase::Healing
         }
@@ -188,6 +194,7 @@ fn failed(step: Step) -> bool {
         Step::Wait(
             Wait::DataLost
                 | Wait::SlotsLost
+                | Wait::StaleReplicas
                 | Wait::Quorum
                 | Wait::Memory
                 | Wait::ForeignNode
@@ -276,7 +283,7 @@ fn scaling(topology: &Topology<'_>) -> bool {
 pub fn all_in_sync(topology: &Topology<'_>) -> bool {
     let per_shard = topology.goal.replicas_per_shard as usize;
     let in_sync = |owner: NodeId| {
-        topology.replicas_of(owner).filter(|replica| replica.node.link == Link::Up).count() >= per_shard
+        topology.replicas_of(owner).filter(|replica| topology.in_sync(*replica)).count() >= per_shard
     };
     topology.covered() == usize::from(topology.goal.slots)
         && topology.owners().all(|owner| in_sync(owner.node.id))
@@ -305,9 +312,11 @@ pub fn readiness(
 /// Whether the node of a pod is part of the cluster, and a primary or a replica in sync; nothing when it does not answer.
 fn in_sync(topology: &Topology<'_>, pod: &Pod) -> Option<bool> {
     let node = pod.redis.as_ref()?;
-    let member = topology.core.iter().any(|member| member.pod.uid == pod.uid);
-    let joined = member && (!node.alone() || !node.slots().is_empty());
-    Some(joined && matches!(node.link, Link::None | Link::Up))
+    let Some(member) = topology.core.iter().find(|member| member.pod.uid == pod.uid) else {
+        return Some(false);
+    };
+    let joined = !node.alone() || !node.slots().is_empty();
+    Some(joined && (node.link == Link::None || topology.in_sync(*member)))
 }
 
 /// Ordinals of the pods that owned slots when the status was written.
@@ -331,7 +340,7 @@ fn copies_on_one_node(topology: &Topology<'_>) -> Option<String> {
             let host = owner.pod.host.as_ref()?;
             let replicas = topology.replicas_of(owner.node.id);
             let copies: Vec<_> =
-                std::iter::once(owner).chain(replicas.filter(|copy| copy.node.link == Link::Up)).collect();
+                std::iter::once(owner).chain(replicas.filter(|copy| topology.in_sync(*copy))).collect();
             let names: Vec<_> = copies.iter().map(|copy| copy.pod.name.as_str()).collect();
             copies
                 .iter()
@@ -419,7 +428,7 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
     let short = topology
         .owners()
         .filter(|owner| {
-            topology.replicas_of(owner.node.id).filter(|replica| replica.node.link == Link::Up).count()
+            topology.replicas_of(owner.node.id).filter(|replica| topology.in_sync(*replica)).count()
                 < per_shard
         })
         .count();
@@ -673,6 +682,12 @@ fn condition(
 /// A step as a sentence, with the pods where the user has to know which.
 fn explanation(view: &View<'_>) -> String {
     let (topology, sentence) = (view.topology, waiting(view.plan.step).1);
+    if view.plan.step == Step::Wait(Wait::StaleReplicas) {
+        return stale_replicas(topology);
+    }
+    if view.plan.step == Step::Wait(Wait::Quorum) {
+        return format!("{sentence}{}", unconfirmed(topology));
+    }
     if view.plan.step != Step::Wait(Wait::ForeignNode) {
         return sentence.into();
     }
@@ -684,6 +699,40 @@ fn explanation(view: &View<'_>) -> String {
     let foreign = topology.outsiders.iter().filter(|member| !member.node.blank()).chain(leaving);
     let names: Vec<_> = foreign.map(|member| member.pod.name.as_str()).collect();
     format!("{}: {sentence}", names.join(", "))
+}
+
+/// The pods of lost primaries whose processes may run, and how the user confirms that they do not.
+fn unconfirmed(topology: &Topology<'_>) -> String {
+    let missing = topology.missing_ordinals();
+    let pods: Vec<&Pod> = topology
+        .observed
+        .pods
+        .iter()
+        .filter(|pod| missing.contains(&pod.ordinal) && pod.redis.is_none() && pod.ip.is_some() && !pod.ended)
+        .collect();
+    if pods.is_empty() || !topology.goal.take_over || !topology.observed.takeover_due {
+        return String::new();
+    }
+    let of = |text: fn(&Pod) -> &String| pods.iter().map(|pod| text(pod).clone()).collect::<Vec<_>>();
+    format!(
+        "; not confirmed to be stopped: {}; if you know that these are, delete their Kubernetes nodes, taint these with `node.kubernetes.io/out-of-service`, or set spec.recovery.stoppedPods to [{}]",
+        names(&of(|pod| &pod.name)),
+        of(|pod| &pod.uid).join(", ")
+    )
+}
+
+/// Which primaries are waited for, why none of their replicas is promoted, and what ends the wait.
+fn stale_replicas(topology: &Topology<'_>) -> String {
+    let missing = topology.missing_owners();
+    let pods: Vec<String> = missing.iter().filter_map(|id| topology.pod_name(*id)).collect();
+    let replicas =
+        missing.iter().flat_map(|id| topology.replicas_of(*id)).map(|replica| replica.pod.name.clone());
+    let replicas: Vec<String> = replicas.collect();
+    format!(
+        "waiting for the primaries in {} to start with their data: their replicas ({}) are not known to have been in sync, and promoting one would lose the writes that it lacks; to promote the best one nevertheless, set spec.recovery.lostSlots to AcceptDataLoss",
+        names(&pods),
+        names(&replicas)
+    )
 }
 
 const APPROVAL: &str = "spec.update.strategy is Supervised: set it to Auto to replace the pods of primaries, or run `redis-cli CLUSTER FAILOVER` on an updated replica of each";
@@ -732,6 +781,10 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         Step::Wait(Wait::SlotsLost) => (
             "SlotsLost",
             "slots were lost with their only owner; restore that node, or set spec.recovery.lostSlots to AcceptDataLoss to serve these slots again without their keys",
+        ),
+        Step::Wait(Wait::StaleReplicas) => (
+            "ReplicasStale",
+            "waiting for primaries to start with their data, because their replicas lack writes",
         ),
         Step::Wait(Wait::ForeignNode) => (
             "ForeignNode",

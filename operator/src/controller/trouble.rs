@@ -61,6 +61,14 @@ pub(super) fn redis_is_ready(pod: &Pod) -> bool {
     statuses(pod).any(|container| container.name == CONTAINER && container.ready)
 }
 
+/// Whether the kubelet last reported that the container of Redis does not run.
+pub(super) fn redis_has_ended(pod: &Pod) -> bool {
+    let running = |container: &ContainerStatus| {
+        container.state.as_ref().is_none_or(|state| state.terminated.is_none() && state.waiting.is_none())
+    };
+    statuses(pod).any(|container| container.name == CONTAINER && !running(container))
+}
+
 fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten())
 }

@@ -203,16 +203,21 @@ pub enum DeletionPolicy {
 }
 
 /// What the operator does when Redis cannot recover by itself.
-#[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recovery {
-    /// What happens when the majority of the primaries is lost, so that Redis elects no successors: Automatic promotes the best replica of each lost primary once that has been down for three node timeouts and its process is known to be stopped; Manual waits for the primaries.
+    /// What happens when the majority of the primaries is lost, so that Redis elects no successors: Automatic promotes a replica of each lost primary that was in sync with it, once that has been down for three node timeouts and its process is confirmed to be stopped: its pod or Kubernetes node was deleted, its node has the taint `node.kubernetes.io/out-of-service`, its kubelet reports it, or `stoppedPods` names it. Manual waits for the primaries.
     #[serde(default)]
     pub quorum_loss: QuorumLoss,
 
-    /// What happens to slots that are lost with the only node that had them: Manual waits until the node is back; AcceptDataLoss assigns them to other nodes without their keys.
+    /// What happens to slots that are lost with the only node that had them, or whose primary is down while no replica is known to have all of its writes: Manual waits until the node is back; AcceptDataLoss assigns them to other nodes without their keys, or promotes the best replica without the writes that it lacks.
     #[serde(default)]
     pub lost_slots: LostSlots,
+
+    /// UIDs of pods that you know to be stopped, for example because their machines are off, although Kubernetes cannot confirm it. Their replicas may then be promoted. If such a process still runs and serves clients, their writes are lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500), inner(length(min = 1, max = 64)))]
+    pub stopped_pods: Vec<String>,
 }
 
 /// How running pods get a new image, configuration or resources: one at a time, replicas first, and a replica takes over before the pod of its primary is replaced.
@@ -358,6 +363,18 @@ pub struct Member {
     /// For a replica, whether its connection to the primary is up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_up: Option<bool>,
+
+    /// For a replica, the id of its primary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary_id: Option<String>,
+
+    /// For a replica, whether it had all writes of its primary when the operator last saw that primary. Only such a replica is promoted without the user: not known means no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_sync: Option<bool>,
+
+    /// For a replica whose primary does not respond, its replication offset when the operator last saw that primary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<i64>,
 
     /// Revision of the pod template that its pod was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@
 //! all nodes are held first: clients cannot write, and no replica is promoted. Once every replica has what its primary has, the
 //! StatefulSet is scaled to 0. A process that starts again is not held.
 
-use super::{Action, Found, Link, Member, Plan, Step, Topology, Wait, wait};
+use super::{Action, Found, Member, Plan, Step, Topology, Wait, wait};
 
 /// The plan for a cluster without pods: nothing happens until its user wakes it.
 pub(super) fn asleep(topology: &Topology<'_>) -> Option<Plan> {
@@ -31,7 +31,7 @@ pub(super) fn stop(topology: &Topology<'_>) -> Found {
 fn in_step(topology: &Topology<'_>, member: &Member<'_>) -> bool {
     let Some(id) = member.node.primary() else { return true };
     let primary = topology.member(id);
-    primary.is_some_and(|primary| member.node.link == Link::Up && member.node.offset >= primary.node.offset)
+    primary.is_some_and(|primary| topology.in_sync(*member) && member.node.offset >= primary.node.offset)
 }
 
 /// Ends the hold, if pods are not to stop after all or something else comes first.

@@ -4,6 +4,7 @@
 //! `steps` in order; the first with something to do determines the plan. There is no clock, no randomness and no state:
 //! progress is stored in Redis and Kubernetes, so an interrupted plan is simply computed again.
 
+mod copies;
 mod hibernate;
 mod observed;
 mod placement;
@@ -14,11 +15,12 @@ mod topology;
 
 use std::net::IpAddr;
 
+pub use copies::{Copies, Copy};
 pub use observed::{
     Fingerprint, Link, Node, NodeId, NodeIdError, Observed, PasswordHash, Passwords, Peer, Pod, Trouble,
 };
 pub use slots::{SLOTS, Slots};
-pub use topology::{Absence, Member, Topology};
+pub use topology::{Absence, Member, SYNC_BYTES, SYNC_SECONDS, Topology};
 
 /// The desired cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -319,6 +321,8 @@ pub enum Wait {
     DataLost,
     /// Some slots were lost with their only owner.
     SlotsLost,
+    /// A primary is down, its data may come back, and its replicas are not known to have all of it.
+    StaleReplicas,
     /// A pod runs a node of another cluster, or one with keys that do not belong to this cluster.
     ForeignNode,
     /// The remaining nodes do not have enough memory for the data.

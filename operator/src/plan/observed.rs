@@ -9,10 +9,10 @@ use std::{
     str::FromStr,
 };
 
-use super::Slots;
+use super::{Copies, Slots};
 
 /// The 160-bit id of a Redis node, written as 40 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId([u8; 20]);
 
 /// A text that is not a node id.
@@ -65,6 +65,10 @@ pub struct Observed {
     pub takeover_due: bool,
     /// Whether an owner with replicas has been missing for so long that Redis should have elected one of them.
     pub election_due: bool,
+    /// What was known of replicas when their primaries were last observed.
+    pub copies: Copies,
+    /// Ordinals of pods that do not respond and have no PersistentVolumeClaim any more.
+    pub without_claim: BTreeSet<u32>,
     /// Whether drained nodes have redirected clients for long enough to be removed or reset.
     pub leave_due: bool,
     /// Whether a node has responded for long without becoming a member.
@@ -97,6 +101,9 @@ pub struct Pod {
     /// Whether its containers are ready, or the one of Redis while another fails. Not so if the process hangs or the Kubernetes node is
     /// lost.
     pub containers_ready: bool,
+    /// Whether its process is confirmed to have ended: by its kubelet, because its Kubernetes node is gone or out of service, or
+    /// by the user.
+    pub ended: bool,
     /// Whether its Redis rejected the password, and the previous one if there is one.
     pub password_rejected: bool,
     /// Whether its scripts read the passwords from files, which the kubelet keeps up to date.
@@ -161,7 +168,7 @@ pub struct Passwords {
 }
 
 /// One Redis node and its view of the others.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
     /// Its own id.
     pub id: NodeId,
@@ -181,6 +188,10 @@ pub struct Node {
     pub bound: Option<IpAddr>,
     /// Replication offset, in bytes.
     pub offset: i64,
+    /// For a replica: seconds since it last received anything from its primary.
+    pub silence: Option<u64>,
+    /// For a primary: addresses of its replicas that acknowledged nearly everything a moment ago.
+    pub attached: BTreeSet<IpAddr>,
     /// Slots that it exports, and their destinations.
     pub migrating: BTreeMap<u16, NodeId>,
     /// Slots that it imports, and their sources.
@@ -199,7 +210,7 @@ pub enum Link {
     /// Not a replica.
     #[default]
     None,
-    /// Up, and in sync.
+    /// Up. Whether it is in sync: [`Topology::in_sync`](super::Topology::in_sync).
     Up,
     /// Full sync in progress.
     Syncing,

@@ -386,7 +386,7 @@ fn moving(topology: &Topology<'_>, from: NodeAddress, to: NodeAddress, slots: Sl
         .filter(|member| ![from.id, to.id].contains(&member.node.id))
         .filter_map(|member| member.address())
         .collect();
-    let in_sync = topology.replicas_of(to.id).filter(|replica| replica.node.link == Link::Up);
+    let in_sync = topology.replicas_of(to.id).filter(|replica| topology.in_sync(*replica));
     let copies = in_sync.count();
     Move { from, to, slots, others, copies, open: false }
 }
@@ -454,8 +454,17 @@ fn covers(topology: &Topology<'_>, slots: &Slots) -> bool {
 /// No slots are migrated while an owner is missing.
 fn wait_for_owners(topology: &Topology<'_>) -> Found {
     let missing = topology.missing_owners();
-    if missing.iter().any(|id| topology.replicas_of(*id).next().is_some()) {
-        return wait(if topology.has_quorum() { Wait::Election } else { Wait::Quorum });
+    let copied: Vec<NodeId> =
+        missing.iter().copied().filter(|id| topology.replicas_of(*id).next().is_some()).collect();
+    if !copied.is_empty() {
+        let observed = topology.observed;
+        let late = if topology.has_quorum() { observed.election_due } else { observed.takeover_due };
+        let stale = |id: &NodeId| !topology.replicas_of(*id).any(|copy| topology.may_succeed(copy, *id));
+        return wait(match topology.has_quorum() {
+            _ if late && copied.iter().all(stale) => Wait::StaleReplicas,
+            true => Wait::Election,
+            false => Wait::Quorum,
+        });
     }
     if missing.iter().any(|id| topology.absent.get(id) == Some(&Absence::MayReturn)) {
         return wait(Wait::Pods);
@@ -480,17 +489,25 @@ fn take_over(topology: &Topology<'_>) -> Found {
     act(Step::TakeOver, vec![Action::TakeOver { node: best.address()? }])
 }
 
-/// The replica with most of a missing primary's data, by replication offset. A replica that never synced may have been a
-/// primary itself, with no data and a greater offset.
+/// The replica with most of a missing primary's data that may be promoted: one that was in sync first, then by replication offset. A
+/// replica that never synced may have been a primary itself, with no data and a greater offset.
 fn successor<'a>(topology: &Topology<'a>, lost: NodeId, emptied: bool) -> Option<Member<'a>> {
     let synced = |replica: &Member<'_>| matches!(replica.node.link, Link::Up | Link::Down(_));
     topology
         .replicas_of(lost)
-        .filter(|replica| !replica.pod.terminating)
+        .filter(|replica| !replica.pod.terminating && topology.may_succeed(*replica, lost))
         .filter(|replica| synced(replica) || replica.node.keys > 0 || emptied)
         .max_by_key(|replica| {
             let node = replica.node;
-            (synced(replica), node.keys > 0, node.offset, node.keys, Reverse(replica.pod.ordinal))
+            let was_in_sync = topology.observed.copies.were_in_sync(node.id, lost);
+            (
+                was_in_sync,
+                synced(replica),
+                node.keys > 0,
+                node.offset,
+                node.keys,
+                Reverse(replica.pod.ordinal),
+            )
         })
 }
 
@@ -514,8 +531,9 @@ fn is_missed(topology: &Topology<'_>, id: NodeId) -> bool {
     seen.all(|peer| peer.failed || peer.suspected || peer.ip.is_none())
 }
 
-/// Whether the process of a missing node is confirmed to be stopped: its pod is gone, runs another node or is not ready, and
-/// every responding node has missed it for the node timeout.
+/// Whether the process of a missing node is confirmed to be stopped: its pod is gone, runs another node or has ended, and every
+/// responding node has missed it for the node timeout. A pod that is not ready proves nothing: those of a Kubernetes node that is cut
+/// off are made not ready on purpose, and a majority of primaries there keeps its clients.
 fn is_stopped(topology: &Topology<'_>, id: NodeId) -> bool {
     let pod = topology.ordinal(id).map(|ordinal| {
         let pods = &topology.observed.pods;
@@ -525,7 +543,7 @@ fn is_stopped(topology: &Topology<'_>, id: NodeId) -> bool {
         // Its pod is unknown.
         None => topology.absent.get(&id) == Some(&Absence::Gone),
         Some(None) => true,
-        Some(Some(pod)) => pod.redis.is_some() || pod.ip.is_none() || !pod.containers_ready,
+        Some(Some(pod)) => pod.redis.is_some() || pod.ip.is_none() || pod.ended,
     };
     is_missed(topology, id) && stopped
 }
@@ -793,7 +811,7 @@ fn moves(topology: &Topology<'_>) -> Found {
     }
     // A syncing replica would get every key twice. A disconnected one may be elected: with keys that were migrated away, and
     // without those that were migrated in.
-    let disconnected = |member: Member<'_>| matches!(member.node.link, Link::Down(_) | Link::Never);
+    let disconnected = |member: Member<'_>| !topology.in_sync(member);
     if topology.core.iter().any(|member| member.node.link == Link::Syncing) {
         return wait(Wait::Sync);
     }
@@ -862,7 +880,8 @@ fn wait_for_the_rest(topology: &Topology<'_>) -> Found {
     if !topology.absent.is_empty() || topology.observed.pods.iter().any(is_over) {
         return wait(Wait::Pods);
     }
-    if topology.core.iter().any(|member| member.node.link == Link::Syncing) {
+    let lags = |member: &&Member<'_>| member.node.link == Link::Up && !topology.in_sync(**member);
+    if topology.core.iter().any(|member| member.node.link == Link::Syncing || lags(&member)) {
         return wait(Wait::Sync);
     }
     let down = topology.core.iter().any(|member| matches!(member.node.link, Link::Down(_) | Link::Never));

@@ -7,6 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Goal, Link, Node, NodeAddress, NodeId, Observed, Peer, Pod, Slots};
 
+/// A replica received something from its primary within this many seconds: Redis sends a ping every 10 seconds.
+pub const SYNC_SECONDS: u64 = 15;
+
+/// A replica lacks at most this many bytes of what its primary wrote: Redis itself gives up on one that lacks as much for a minute.
+pub const SYNC_BYTES: i64 = 64 << 20;
+
 /// A pod with a responding Redis.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {
@@ -88,8 +94,12 @@ impl<'a> Topology<'a> {
 
     /// The ordinal of a node's pod, as known to any member.
     pub fn ordinal(&self, id: NodeId) -> Option<u32> {
-        let name = self.core.iter().find_map(|member| member.node.peer(id)?.pod.as_deref())?;
-        name.rsplit_once('-')?.1.parse().ok()
+        self.pod_name(id)?.rsplit_once('-')?.1.parse().ok()
+    }
+
+    /// The name of a node's pod, as known to any member.
+    pub fn pod_name(&self, id: NodeId) -> Option<String> {
+        self.core.iter().find_map(|member| member.node.peer(id)?.pod.clone())
     }
 
     /// The responding members that own slots, lowest ordinal first.
@@ -155,6 +165,11 @@ impl<'a> Topology<'a> {
         self.owned.keys().copied().filter(|id| self.member(*id).is_none()).collect()
     }
 
+    /// Ordinals of the pods of owners that did not respond, as far as they are known.
+    pub fn missing_ordinals(&self) -> BTreeSet<u32> {
+        self.missing_owners().into_iter().filter_map(|id| self.ordinal(id)).collect()
+    }
+
     /// Whether Redis has to elect a replica of an owner that did not respond, and can.
     pub fn awaits_election(&self) -> bool {
         self.has_quorum() && self.missing_owners().iter().any(|id| self.replicas_of(*id).next().is_some())
@@ -187,6 +202,40 @@ impl<'a> Topology<'a> {
         })
     }
 
+    /// Whether a replica has nearly everything that its primary wrote. A connection that is up says little: it breaks a minute after
+    /// the last packet.
+    pub fn in_sync(&self, replica: Member<'_>) -> bool {
+        let node = replica.node;
+        if node.link != Link::Up {
+            return false;
+        }
+        let primary = node.primary().and_then(|id| self.member(id));
+        let lacks = primary.map_or(0, |primary| primary.node.offset.saturating_sub(node.offset));
+        let silent = node.silence.is_some_and(|seconds| seconds > SYNC_SECONDS);
+        lacks <= SYNC_BYTES && (!silent || primary.is_some() && lacks <= 0)
+    }
+
+    /// Whether what a node had is gone for good: its pod runs another node, has no volume any more, or was in memory and has ended.
+    pub fn data_is_gone(&self, id: NodeId) -> bool {
+        if self.absent.get(&id) == Some(&Absence::Gone) {
+            return true;
+        }
+        let Some(ordinal) = self.ordinal(id) else { return false };
+        if !self.goal.update.in_memory {
+            return self.observed.without_claim.contains(&ordinal);
+        }
+        let pod = self.observed.pods.iter().find(|pod| pod.ordinal == ordinal);
+        pod.is_none_or(|pod| pod.ip.is_none() || pod.ended)
+    }
+
+    /// Whether a replica of a primary that does not respond may be promoted by the operator: it had all writes when the primary was
+    /// last observed, or nobody else has more, or the user accepts that writes are lost.
+    pub fn may_succeed(&self, replica: Member<'_>, lost: NodeId) -> bool {
+        self.goal.accept_data_loss
+            || self.observed.copies.were_in_sync(replica.node.id, lost)
+            || self.data_is_gone(lost)
+    }
+
     /// Whether `replica` can take over from `primary` now: it is in sync, and the majority of primaries and `primary` itself
     /// know it as the replica. Otherwise Redis refuses, or accepts and then times out with writes paused.
     pub fn may_take_over(&self, replica: Member<'a>, primary: Member<'a>) -> bool {
@@ -196,9 +245,7 @@ impl<'a> Topology<'a> {
                 .peer(replica.node.id)
                 .is_some_and(|peer| peer.primary == Some(primary.node.id) && peer.connected && !peer.failed)
         };
-        replica.node.link == Link::Up
-            && knows(&primary)
-            && self.owners().filter(knows).count() * 2 > self.owned.len()
+        self.in_sync(replica) && knows(&primary) && self.owners().filter(knows).count() * 2 > self.owned.len()
     }
 
     /// The highest epoch that any member knows.

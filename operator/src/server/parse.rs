@@ -1,8 +1,11 @@
 //! What redis-server writes, read: `CLUSTER NODES` and `INFO`.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
-use crate::plan::{Link, Node, NodeId, NodeIdError, Peer, Slots};
+use crate::plan::{Link, Node, NodeId, NodeIdError, Peer, SYNC_BYTES, SYNC_SECONDS, Slots};
 
 /// A text of redis-server that cannot be read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -95,6 +98,8 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
         link,
         bound: get("master_host").parse().ok(),
         offset: get(offset).parse().unwrap_or(0),
+        silence: get("master_last_io_seconds_ago").parse().ok(),
+        attached: attached(&info),
         migrating,
         importing,
         held: false,
@@ -112,6 +117,21 @@ fn place(address: &str) -> (Option<IpAddr>, Option<String>) {
     let host = parts.next().unwrap_or_default();
     let pod = host.split('.').next().filter(|label| !label.is_empty() && !label.contains('='));
     (ip, pod.map(str::to_owned))
+}
+
+/// Addresses of replicas that a primary lists as online and in sync: `slave0:ip=…,port=…,state=online,offset=…,lag=…`.
+fn attached(info: &BTreeMap<&str, &str>) -> BTreeSet<IpAddr> {
+    let end: i64 = info.get("master_repl_offset").and_then(|offset| offset.parse().ok()).unwrap_or(0);
+    let replicas = info
+        .iter()
+        .filter(|(name, _)| name.strip_prefix("slave").is_some_and(|number| number.parse::<u32>().is_ok()));
+    let in_sync = replicas.filter_map(|(_, value)| {
+        let words: BTreeMap<&str, &str> = value.split(',').filter_map(|word| word.split_once('=')).collect();
+        let (offset, lag): (i64, u64) = (words.get("offset")?.parse().ok()?, words.get("lag")?.parse().ok()?);
+        let near = lag <= SYNC_SECONDS && end.saturating_sub(offset) <= SYNC_BYTES;
+        (near && words.get("state") == Some(&"online")).then(|| words.get("ip")?.parse().ok())?
+    });
+    in_sync.collect()
 }
 
 /// `name:value` lines.
@@ -174,6 +194,19 @@ f1bbcd8800000000000000000000000000000008 10.0.0.9:6379@16379 handshake - 0 0 0 d
             link("role:slave\nmaster_link_status:down\nmaster_link_down_since_seconds:-1"),
             Link::Never
         );
+    }
+
+    #[test]
+    fn replicas_of_a_primary() {
+        let attached = |line: &str| {
+            let info = format!("role:master\nconnected_slaves:1\nslave0:{line}\nmaster_repl_offset:90000000");
+            node(NODES, "", &info, 0).unwrap().attached.into_iter().collect::<Vec<_>>()
+        };
+        let ip: IpAddr = "10.0.0.2".parse().unwrap();
+        assert_eq!(attached("ip=10.0.0.2,port=6379,state=online,offset=89999000,lag=1"), [ip]);
+        assert_eq!(attached("ip=10.0.0.2,port=6379,state=online,offset=89999000,lag=16").len(), 0);
+        assert_eq!(attached("ip=10.0.0.2,port=6379,state=online,offset=1000,lag=0").len(), 0);
+        assert_eq!(attached("ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0").len(), 0);
     }
 
     proptest::proptest! {

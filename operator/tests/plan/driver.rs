@@ -36,6 +36,7 @@ impl Operator {
 
     /// One reconcile. What Redis refuses ends it, as it does in the real one.
     pub(crate) fn reconcile(&mut self, model: &mut Model) -> Plan {
+        model.look();
         let plan = model.plan();
         check(model, &plan);
         if plan.step != Step::Hibernate {

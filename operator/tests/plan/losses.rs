@@ -128,6 +128,107 @@ fn replicas_of_primaries_that_may_still_run_do_not_take_over() {
     assert_eq!(model.missing_keys(), []);
 }
 
+/// A quota keeps a replica away while its primary takes writes. Then the primary's pod is deleted, and the replica starts first: the
+/// volume of the primary has what the replica lacks.
+#[test]
+fn a_stale_replica_is_not_promoted_while_the_volume_of_its_primary_is_intact() {
+    for accept_data_loss in [false, true] {
+        let mut model = formed(6, 1, true);
+        model.writes = true;
+        let primary = primaries(&model)[0];
+        let replica = partner(&model, primary);
+        model.keep_away(replica);
+        for _ in 0..5 {
+            Operator::immortal().reconcile(&mut model);
+            model.step();
+        }
+        model.keep_away(primary);
+        model.let_back(replica, 1);
+        model.goal.accept_data_loss = accept_data_loss;
+        let mut steps = vec![];
+        for _ in 0..12 {
+            steps.push(Operator::immortal().reconcile(&mut model).step);
+            model.step();
+        }
+        assert_eq!(steps.contains(&Step::Elect), accept_data_loss, "{steps:?}");
+        assert_eq!(steps.contains(&Step::Wait(Wait::StaleReplicas)), !accept_data_loss, "{steps:?}");
+        model.let_back(primary, 1);
+        model.settle(&mut Operator::immortal(), 60);
+        assert_eq!(model.missing_keys().is_empty(), !accept_data_loss);
+    }
+}
+
+/// The same of the majority, which nobody can elect successors for.
+#[test]
+fn stale_replicas_do_not_take_over_from_a_majority() {
+    let mut model = formed(6, 1, true);
+    model.writes = true;
+    let lost = primaries(&model)[..2].to_vec();
+    let replicas: Vec<u32> = lost.iter().map(|primary| partner(&model, *primary)).collect();
+    replicas.iter().for_each(|replica| model.keep_away(*replica));
+    for _ in 0..5 {
+        Operator::immortal().reconcile(&mut model);
+        model.step();
+    }
+    lost.iter().for_each(|primary| model.keep_away(*primary));
+    replicas.iter().for_each(|replica| model.let_back(*replica, 1));
+    for _ in 0..12 {
+        let plan = Operator::immortal().reconcile(&mut model);
+        assert_ne!(plan.step, Step::TakeOver);
+        model.step();
+    }
+    assert_eq!(model.plan().step, Step::Wait(Wait::StaleReplicas));
+    lost.iter().for_each(|primary| model.let_back(*primary, 1));
+    model.settle(&mut Operator::immortal(), 60);
+    assert_eq!(model.missing_keys(), []);
+}
+
+/// A zone with most primaries is cut off from everybody else. Its pods are made not ready, and it goes on serving its clients.
+#[test]
+fn a_zone_with_most_primaries_that_is_cut_off_keeps_its_clients() {
+    let mut model = formed(6, 1, true);
+    model.writes = true;
+    let zone = primaries(&model)[..2].to_vec();
+    model.group = zone.iter().copied().collect();
+    for _ in 0..20 {
+        let plan = Operator::immortal().reconcile(&mut model);
+        assert!(plan.actions.is_empty(), "{plan:?}");
+        model.step();
+    }
+    assert_eq!(model.plan().step, Step::Wait(Wait::Quorum));
+    let before = model.acknowledged.len();
+    model.group.clear();
+    model.settle(&mut Operator::immortal(), 60);
+    assert!(before > 20, "its clients wrote: {before}");
+    assert_eq!(model.missing_keys(), []);
+}
+
+/// Once it is confirmed that nothing runs there, replicas take over.
+#[test]
+fn replicas_take_over_from_primaries_that_have_certainly_ended() {
+    let mut model = formed(6, 1, true);
+    model.writes = true;
+    let lost = primaries(&model)[..2].to_vec();
+    model.ended = lost.iter().copied().collect();
+    for _ in 0..20 {
+        Operator::immortal().reconcile(&mut model);
+        model.step();
+    }
+    assert_eq!(model.missing_keys(), []);
+    model.ended.clear();
+    model.settle(&mut Operator::immortal(), 60);
+    assert_eq!(model.missing_keys(), []);
+}
+
+/// The replica of a primary.
+fn partner(model: &super::model::Model, primary: u32) -> u32 {
+    let observed = model.observe();
+    let redis = |ordinal: u32| observed.pods[ordinal as usize].redis.as_ref();
+    let id = redis(primary).unwrap().id;
+    let of = |ordinal: &u32| redis(*ordinal).is_some_and(|node| node.primary() == Some(id));
+    model.ordinals().into_iter().find(of).unwrap()
+}
+
 #[test]
 fn a_lost_majority_waits_for_its_user_where_that_is_the_policy() {
     let mut model = formed(2, 1, false);

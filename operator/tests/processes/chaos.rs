@@ -105,7 +105,7 @@ pub(crate) struct Chaos {
     random: u64,
 }
 
-static CASES: [Case; 39] = [
+static CASES: [Case; 41] = [
     Case::of("3 nodes become 5", (3, 0), faults::grows),
     Case::of("5 nodes become 3", (5, 0), faults::shrinks),
     Case::of("5 nodes become 3, then 4 halfway", (5, 0), faults::changes_its_mind),
@@ -149,6 +149,13 @@ static CASES: [Case; 39] = [
     )
     .with_partition()
     .losing(Loses::WritesOfTheMoment),
+    Case::of("a zone with two of three primaries and clients is cut off for 15 s", (6, 1), faults::zone_cut_off)
+        .on_volumes()
+        .with_partition()
+        .losing(Loses::WritesOfTheMoment),
+    Case::of("a replica that missed writes starts before its primary", (6, 1), faults::stale_replica_first)
+        .on_volumes()
+        .short(),
     Case::of("the operator dies again and again while slots move", (3, 0), faults::operator_dies),
     Case::of(
         "the operator dies after each command of a slot move",

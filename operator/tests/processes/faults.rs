@@ -276,7 +276,7 @@ impl Chaos {
         // The rest is for a busy machine.
         let limit = NODE_TIMEOUT + Duration::from_secs(3);
         for client in clients {
-            let last = client.stop().expect("it was served before");
+            let (last, _) = client.stop().expect("it was served before");
             let took = last.saturating_duration_since(cut);
             assert!(took < limit, "a node that is cut off acknowledged a write after {took:?}");
         }
@@ -298,6 +298,18 @@ impl Chaos {
     async fn two_primaries(&mut self) -> Vec<u32> {
         let kept = self.a_primary().await;
         self.primaries().await.into_iter().filter(|primary| *primary != kept).collect()
+    }
+
+    /// Looks at a cluster for so long, while pods neither come nor go, and returns the steps.
+    async fn looks_for(&mut self, time: Duration) -> Vec<Step> {
+        let until = Instant::now() + time;
+        let mut steps = vec![];
+        while Instant::now() < until {
+            steps.push(self.servers.turn(&Always).await.0.step);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        steps.dedup();
+        steps
     }
 
     /// Looks at a cluster that does not answer: nothing is done, and no pod is removed.
@@ -345,7 +357,65 @@ pub(crate) fn majority_cut_off_with_hosts(chaos: &mut Chaos) -> Fault<'_> {
         chaos.servers.goal.take_over = true;
         let primaries = chaos.two_primaries().await;
         chaos.servers.unready = BTreeSet::from_iter(primaries.clone());
+        // Somebody has marked the Kubernetes nodes as out of service.
+        chaos.servers.ended = BTreeSet::from_iter(primaries.clone());
         chaos.cut_off(&primaries, Meanwhile::Serves).await;
+        chaos.servers.ended.clear();
+    })
+}
+
+/// A zone with most primaries is cut off from everybody else, the API server included. It goes on serving the clients there.
+pub(crate) fn zone_cut_off(chaos: &mut Chaos) -> Fault<'_> {
+    Box::pin(async {
+        chaos.servers.goal.take_over = true;
+        let primaries = chaos.two_primaries().await;
+        let kept = chaos.primaries().await.into_iter().find(|primary| !primaries.contains(primary)).unwrap();
+        // It is elected on that side: a majority that lacks slots would serve nobody.
+        let group = [primaries.clone(), vec![chaos.partner(kept).await]].concat();
+        chaos.servers.unready = BTreeSet::from_iter(group.clone());
+        let ips: Vec<_> = group.iter().map(|primary| chaos.servers.ip(*primary)).collect();
+        let mut clients = vec![];
+        for ip in &ips[..2] {
+            let pods = chaos.servers.observe().await.pods;
+            let node = pods.into_iter().find(|pod| pod.ip == Some(*ip)).unwrap().redis.unwrap();
+            let mut connection = chaos.servers.access.connect(*ip).await.unwrap();
+            let (_, key) = tag_of(&mut connection, &node.slots()).await;
+            clients.push((LocalClient::start(*ip, key.clone()), key));
+        }
+        let cut = Instant::now();
+        network::cut_off_together(&ips);
+        while cut.elapsed() < CUT_OFF {
+            let (plan, _) = chaos.servers.turn(&Always).await;
+            assert!(plan.actions.is_empty(), "{plan:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let written: Vec<_> = clients.into_iter().map(|(client, key)| (client.stop().unwrap(), key)).collect();
+        network::reconnect_together(&ips);
+        chaos.servers.unready.clear();
+        chaos.servers.settle(A_WHILE).await;
+        for ((last, number), key) in written {
+            assert!(last > cut + CUT_OFF / 2, "the majority serves its clients");
+            let mut client = ClusterClient::new(chaos.servers.access.clone(), chaos.servers.ip(0));
+            let found: u64 = client.send(&key, cmd("GET").arg(&key)).await.unwrap();
+            assert!(found >= number, "{number} was acknowledged, and {found} is there");
+        }
+    })
+}
+
+/// A quota keeps the pod of a replica away while its primary takes writes. Then the primary's pod is deleted, and comes back long
+/// after its replica, with its volume.
+pub(crate) fn stale_replica_first(chaos: &mut Chaos) -> Fault<'_> {
+    Box::pin(async {
+        let primary = chaos.a_primary().await;
+        let replica = chaos.partner(primary).await;
+        chaos.servers.terminate(replica);
+        chaos.looks_for(Duration::from_secs(3)).await;
+        chaos.servers.terminate(primary);
+        chaos.servers.start(replica);
+        let steps = chaos.looks_for(5 * NODE_TIMEOUT).await;
+        assert!(steps.contains(&Step::Wait(Wait::StaleReplicas)), "{steps:?}");
+        assert!(!steps.contains(&Step::Elect), "{steps:?}");
+        chaos.servers.start(primary);
     })
 }
 

@@ -62,28 +62,52 @@ pub(crate) fn cut_off(ip: IpAddr) {
     rules("add", ip);
 }
 
+/// Cuts nodes off from all others but each other, as a zone that is lost.
+pub(crate) fn cut_off_together(ips: &[IpAddr]) {
+    ips.iter().for_each(|ip| rules("add", *ip));
+    together("add", ips);
+}
+
+/// Ends that.
+pub(crate) fn reconnect_together(ips: &[IpAddr]) {
+    ips.iter().for_each(|ip| rules("del", *ip));
+    together("del", ips);
+}
+
+fn together(verb: &str, ips: &[IpAddr]) {
+    for (from, to) in ips.iter().flat_map(|from| ips.iter().map(move |to| (from, to))) {
+        if from != to {
+            rule(verb, &format!("pref 5 from {from} to {to} lookup local"));
+        }
+    }
+}
+
 /// Ends that.
 pub(crate) fn reconnect(ip: IpAddr) {
     rules("del", ip);
 }
 
 fn rules(verb: &str, ip: IpAddr) {
-    assert!(is_private(), "the network of the machine is not to be changed");
     for rule in [
         format!("pref 5 from {ip} to {ip} lookup local"),
         format!("pref 10 from {ip} lookup 66"),
         format!("pref 10 to {ip} lookup 66"),
     ] {
-        let output = Command::new("ip").args(["rule", verb]).args(rule.split(' ')).output().unwrap();
-        assert!(output.status.success(), "ip rule {verb} {rule}: {output:?}");
+        self::rule(verb, &rule);
     }
 }
 
+fn rule(verb: &str, rule: &str) {
+    assert!(is_private(), "the network of the machine is not to be changed");
+    let output = Command::new("ip").args(["rule", verb]).args(rule.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip rule {verb} {rule}: {output:?}");
+}
+
 /// A client on the side of a node that is cut off.
-pub(crate) struct LocalClient(JoinHandle<std::io::Result<()>>, Arc<Mutex<Option<Instant>>>);
+pub(crate) struct LocalClient(JoinHandle<std::io::Result<()>>, Arc<Mutex<Option<(Instant, u64)>>>);
 
 impl LocalClient {
-    /// Writes to this key, from the address of the node.
+    /// Writes numbers to this key, from the address of the node.
     pub(crate) fn start(ip: IpAddr, key: String) -> Self {
         let last = Arc::new(Mutex::new(None));
         let acknowledged = last.clone();
@@ -92,22 +116,23 @@ impl LocalClient {
             socket.bind((ip, 0).into())?;
             let mut stream = BufReader::new(socket.connect((ip, PORT).into()).await?);
             let mut command = format!("AUTH {PASSWORD}\r\n");
-            loop {
+            for number in 0.. {
                 let mut answer = String::new();
                 stream.get_mut().write_all(command.as_bytes()).await?;
                 stream.read_line(&mut answer).await?;
                 if answer.starts_with('+') {
-                    *acknowledged.lock().unwrap() = Some(Instant::now());
+                    *acknowledged.lock().unwrap() = Some((Instant::now(), number));
                 }
-                command = format!("SET {key} x\r\n");
+                command = format!("SET {key} {}\r\n", number + 1);
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
+            Ok(())
         });
         Self(task, last)
     }
 
-    /// Stops, and returns when a write was last acknowledged.
-    pub(crate) fn stop(self) -> Option<Instant> {
+    /// Stops, and returns when a write was last acknowledged, and which number.
+    pub(crate) fn stop(self) -> Option<(Instant, u64)> {
         self.0.abort();
         *self.1.lock().unwrap()
     }

@@ -30,7 +30,7 @@ use redis_operator::{
     },
     crd::RedisCluster,
     metrics::Metrics,
-    plan::{Action, Goal, Observed, Plan, Pod, SLOTS, Step, Topology, Update, plan},
+    plan::{Action, Copies, Goal, Observed, Plan, Pod, SLOTS, Step, Topology, Update, plan},
     server::{
         Access, Password,
         act::{ActError, Always, HOLD, Permit, act},
@@ -92,6 +92,10 @@ pub(crate) struct Servers {
     left_open: BTreeSet<u16>,
     /// Ordinals of pods that the kubelet reports as not ready, or whose Kubernetes node is lost.
     pub(crate) unready: BTreeSet<u32>,
+    /// Ordinals of pods whose processes are confirmed to have ended.
+    pub(crate) ended: BTreeSet<u32>,
+    /// What was known of replicas at the last look.
+    copies: Option<Copies>,
     /// The template that pods should have, and are made from.
     pub(crate) template: u32,
     /// The passwords in the Secret with which pods start: the present one, and the one before.
@@ -149,6 +153,8 @@ impl Servers {
             hosts: BTreeMap::new(),
             left_open: BTreeSet::new(),
             unready: BTreeSet::new(),
+            ended: BTreeSet::new(),
+            copies: None,
         }
     }
 
@@ -348,6 +354,7 @@ impl Servers {
         server.process.kill().unwrap();
         server.process.wait().unwrap();
         self.unready.insert(ordinal);
+        self.ended.insert(ordinal);
     }
 
     /// Starts the server of a pod again, where it was.
@@ -356,6 +363,7 @@ impl Servers {
         let process = self.launch(ordinal, ip);
         self.servers.get_mut(&ordinal).unwrap().process = process;
         self.unready.remove(&ordinal);
+        self.ended.remove(&ordinal);
     }
 
     /// Starts a server at an address that nobody had before.
@@ -369,9 +377,11 @@ impl Servers {
         let template = self.template;
         let process = if self.broken == Some(template) {
             self.unready.insert(ordinal);
+            self.ended.insert(ordinal);
             Command::new("true").spawn().unwrap()
         } else {
             self.unready.remove(&ordinal);
+            self.ended.remove(&ordinal);
             self.launch(ordinal, ip)
         };
         self.servers.insert(ordinal, Server { uid: self.started, ip, template, process });
@@ -439,6 +449,7 @@ impl Servers {
                 uid: server.uid.to_string(),
                 ip: Some(server.ip),
                 containers_ready: !self.unready.contains(&ordinal),
+                ended: self.ended.contains(&ordinal),
                 host: self.hosts.get(&ordinal).cloned(),
                 outdated: server.template != self.template,
                 ..Pod::default()
@@ -495,6 +506,10 @@ impl Servers {
         };
         observed.promoted =
             self.promotions.see(&Topology::of(self.goal, &observed), 4 * NODE_TIMEOUT, Instant::now());
+        let before = self.copies.take();
+        let first = before.is_none();
+        observed.copies = before.unwrap_or_default().next(&Topology::of(self.goal, &observed), first);
+        self.copies = Some(observed.copies.clone());
         let topology = Topology::of(self.goal, &observed);
         let quorum_lost = self.goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
         let electing = topology.awaits_election();

@@ -8,7 +8,7 @@ use super::{BAN, Model, Redis, Refused, Slot};
 
 impl Model {
     pub(super) fn redis(&mut self, place: &NodeAddress) -> Result<&mut Redis, Refused> {
-        let ordinal = self.at(place.ip).ok_or(Refused("nobody answers"))?;
+        let ordinal = self.at(None, place.ip).ok_or(Refused("nobody answers"))?;
         let redis = &mut self.pods.get_mut(&ordinal).unwrap().redis;
         if redis.id == place.id { Ok(redis) } else { Err(Refused("another node answers")) }
     }

@@ -76,7 +76,10 @@ impl Model {
     pub(super) fn replicate(&mut self) {
         for ordinal in self.ordinals() {
             let Some(primary) = self.pods[&ordinal].redis.primary else { continue };
-            let source = self.at_id(primary).filter(|source| self.up(*source) && self.up(ordinal));
+            let source = self.at_id(primary).filter(|source| {
+                let together = self.group.contains(source) == self.group.contains(&ordinal);
+                self.up(*source) && self.up(ordinal) && together
+            });
             let source = source.filter(|_| !self.syncing.contains(&ordinal));
             let bound = self.pods[&ordinal]
                 .redis

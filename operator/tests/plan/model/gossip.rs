@@ -13,7 +13,7 @@ impl Model {
                 continue;
             }
             for ip in std::mem::take(&mut self.pods.get_mut(&a).unwrap().redis.meets) {
-                let Some(b) = self.at(ip).filter(|b| *b != a) else { continue };
+                let Some(b) = self.at(Some(a), ip).filter(|b| *b != a) else { continue };
                 self.know(a, b);
                 self.know(b, a);
             }

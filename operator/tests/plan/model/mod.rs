@@ -16,7 +16,7 @@ use std::{
     net::{IpAddr, Ipv4Addr},
 };
 
-use redis_operator::plan::{Goal, NodeId, Topology, Update};
+use redis_operator::plan::{Copies, Goal, NodeId, Topology, Update};
 
 /// How long a forgotten id stays banned, in rounds.
 const BAN: u64 = 30;
@@ -85,6 +85,16 @@ pub(crate) struct Model {
     pods: BTreeMap<u32, Slot>,
     /// Ordinals that nobody reaches, the operator neither.
     pub(crate) cut_off: BTreeSet<u32>,
+    /// Ordinals that reach each other and nobody else, with clients on their side: a zone that is cut off.
+    pub(crate) group: BTreeSet<u32>,
+    /// Ordinals of pods whose processes are confirmed to have ended, and have.
+    pub(crate) ended: BTreeSet<u32>,
+    /// Whether clients write a key to every primary that serves them, each round.
+    pub(crate) writes: bool,
+    /// The keys that they were acknowledged.
+    pub(crate) acknowledged: BTreeSet<(u16, u8)>,
+    /// What the operator knew of replicas at its last look.
+    pub(crate) copies: Copies,
     /// Whether no node answers the operator: all hang, or they refuse the password.
     pub(crate) silent: bool,
     /// Ordinals of replicas that are being filled, and have nothing yet.
@@ -152,6 +162,11 @@ impl Model {
             before: 0,
             pods: BTreeMap::new(),
             cut_off: BTreeSet::new(),
+            group: BTreeSet::new(),
+            ended: BTreeSet::new(),
+            writes: false,
+            acknowledged: BTreeSet::new(),
+            copies: Copies::default(),
             silent: false,
             syncing: BTreeSet::new(),
             hosts: vec![],
@@ -320,6 +335,7 @@ impl Model {
     /// Keys that no owner of their slot holds, and so are lost to clients.
     pub(crate) fn missing_keys(&self) -> Vec<(u16, u8)> {
         let all = (0..self.goal.slots).flat_map(|slot| [(slot, 0), (slot, 1)]);
+        let all = all.chain(self.acknowledged.iter().copied());
         all.filter(|key| {
             !self.pods.values().any(|pod| {
                 pod.redis.primary.is_none()
@@ -331,21 +347,64 @@ impl Model {
     }
 
     fn up(&self, ordinal: u32) -> bool {
-        self.pods.get(&ordinal).is_some_and(|pod| pod.starts_in == 0) && !self.cut_off.contains(&ordinal)
+        let runs = self.pods.get(&ordinal).is_some_and(|pod| pod.starts_in == 0);
+        runs && !self.cut_off.contains(&ordinal) && !self.ended.contains(&ordinal)
     }
 
-    /// Who runs at an address.
-    fn at(&self, ip: IpAddr) -> Option<u32> {
+    /// Whether the operator reaches it.
+    fn answers(&self, ordinal: u32) -> bool {
+        self.up(ordinal) && !self.silent && !self.group.contains(&ordinal)
+    }
+
+    /// Clients write to every primary that reaches a majority. What is acknowledged is in its append-only file.
+    fn write(&mut self) {
+        let round = u8::try_from(2 + self.round % 250).unwrap();
+        for ordinal in self.ordinals() {
+            let redis = &self.pods[&ordinal].redis;
+            let owners: BTreeSet<NodeId> = redis.owner.iter().flatten().copied().collect();
+            let reached =
+                owners.iter().filter(|owner| **owner == redis.id || self.connected(ordinal, **owner)).count();
+            let slots = redis.slots_of(redis.id);
+            if !self.up(ordinal) || redis.primary.is_some() || redis.held || reached * 2 <= owners.len() {
+                continue;
+            }
+            let Some(slot) = slots.get(usize::try_from(self.round).unwrap() % slots.len().max(1)) else {
+                continue;
+            };
+            if redis.migrating.contains_key(slot) {
+                continue;
+            }
+            self.acknowledged.insert((*slot, round));
+            let key = (*slot, round);
+            self.pods.get_mut(&ordinal).unwrap().redis.keys.insert(key);
+        }
+    }
+
+    /// A pod is deleted, and a quota keeps Kubernetes from making it again.
+    pub(crate) fn keep_away(&mut self, ordinal: u32) {
+        self.replace(ordinal, NEVER);
+    }
+
+    /// It may be made again, and starts after so many rounds.
+    pub(crate) fn let_back(&mut self, ordinal: u32, starts_in: u32) {
+        self.pods.get_mut(&ordinal).unwrap().starts_in = starts_in;
+    }
+
+    /// Who runs at an address that a node reaches; without a node, that the operator reaches.
+    fn at(&self, viewer: Option<u32>, ip: IpAddr) -> Option<u32> {
+        let side = viewer.is_some_and(|viewer| self.group.contains(&viewer));
         self.pods
             .iter()
-            .find(|(ordinal, pod)| pod.ip == ip && self.up(**ordinal))
+            .find(|(ordinal, pod)| {
+                pod.ip == ip && self.up(**ordinal) && self.group.contains(*ordinal) == side
+            })
             .map(|(ordinal, _)| *ordinal)
     }
 
     /// Whether `a` has a connection to the node `b`.
     fn connected(&self, a: u32, b: NodeId) -> bool {
         let Some(entry) = self.pods[&a].redis.table.get(&b) else { return false };
-        self.at(entry.ip).is_some_and(|ordinal| ordinal != a && self.pods[&ordinal].redis.id == b)
+        self.at(Some(a), entry.ip).is_some_and(|ordinal| ordinal != a && self.pods[&ordinal].redis.id == b)
     }
 
     /// One round: the StatefulSet, gossip, elections, replication.
@@ -389,6 +448,9 @@ impl Model {
             self.gossip();
         }
         self.elect();
+        if self.writes {
+            self.write();
+        }
         self.replicate();
         self.lost_gossip = 0;
     }

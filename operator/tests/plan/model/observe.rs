@@ -20,10 +20,11 @@ impl Model {
                 ip: (pod.starts_in == 0).then_some(pod.ip),
                 terminating: pod.ends_in.is_some(),
                 // The kubelet reaches a pod that is cut off from all others.
-                containers_ready: pod.starts_in == 0,
+                containers_ready: pod.starts_in == 0 && !self.group.contains(&ordinal),
+                ended: self.ended.contains(&ordinal),
                 host: Some(format!("host-{}", self.place(ordinal).0)),
                 zone: self.place(ordinal).1.map(|zone| format!("zone-{zone}")),
-                redis: (self.up(ordinal) && !self.silent).then(|| self.node(ordinal)),
+                redis: self.answers(ordinal).then(|| self.node(ordinal)),
                 outdated: pod.template != self.template,
                 ..Pod::default()
             })
@@ -36,7 +37,7 @@ impl Model {
         let keys = |slot: u16| {
             self.pods
                 .iter()
-                .filter(|(ordinal, _)| self.up(**ordinal) && !self.silent)
+                .filter(|(ordinal, _)| self.answers(**ordinal))
                 .map(|(_, pod)| {
                     (pod.redis.id, pod.redis.keys.iter().filter(|key| key.0 == slot).count() as u64)
                 })
@@ -46,6 +47,8 @@ impl Model {
             pods,
             replicas: Some(if self.goal.hibernated { self.replicas } else { self.replicas.max(self.before) }),
             last_owners: BTreeSet::new(),
+            copies: self.copies.clone(),
+            without_claim: BTreeSet::new(),
             takeover_due: self.without_quorum >= 3,
             election_due: self.electing >= 3,
             leave_due: true,
@@ -103,12 +106,36 @@ impl Model {
             },
             bound: redis.bound,
             offset: 0,
+            silence: None,
+            attached: self
+                .pods
+                .iter()
+                .filter(|(copy, pod)| pod.redis.primary == Some(redis.id) && self.in_step(**copy, ordinal))
+                .map(|(_, pod)| pod.ip)
+                .collect(),
             migrating: redis.migrating.clone(),
             importing: redis.importing.clone(),
             held: redis.held,
             version: "7.0.15".into(),
             run_id: String::new(),
         }
+    }
+
+    /// Whether a replica is connected to its primary.
+    fn in_step(&self, copy: u32, primary: u32) -> bool {
+        let redis = &self.pods[&copy].redis;
+        let together =
+            self.up(copy) && self.up(primary) && self.group.contains(&copy) == self.group.contains(&primary);
+        together
+            && !self.syncing.contains(&copy)
+            && redis.down == 0
+            && redis.bound == Some(self.pods[&primary].ip)
+    }
+
+    /// The operator looks at it.
+    pub(crate) fn look(&mut self) {
+        let observed = self.observe();
+        self.copies = self.copies.next(&Topology::of(self.goal, &observed), false);
     }
 
     /// What an operator would do now.
