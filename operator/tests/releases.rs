@@ -196,11 +196,16 @@ fn releases_only_add() {
       ClusterRole gives up get pods
       ClusterRole gives up get persistentvolumeclaims
     0.6.0
+      .spec.recovery.replicaValidityFactor
+      .spec.recovery.stoppedPods
       .spec.exporter
       .spec.hibernated
       .spec.pods
       .spec.tls
       .spec.update
+      .status.members[].inSync
+      .status.members[].offset
+      .status.members[].primaryId
       .status.phase Hibernating
       .status.phase Hibernated
       .status.phase Waking

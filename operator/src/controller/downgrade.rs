@@ -65,6 +65,8 @@ mod tests {
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
             held: false,
+            settings: Default::default(),
+            persistence: Default::default(),
             version: version.into(),
             run_id: String::new(),
         };

@@ -83,6 +83,8 @@ mod tests {
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
             held: false,
+            settings: Default::default(),
+            persistence: Default::default(),
             version: "7.0.15".into(),
             run_id: String::new(),
         };

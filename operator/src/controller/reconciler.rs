@@ -43,6 +43,7 @@ use super::{
     preconditions::exactly,
     problem::{self, Problem},
     promotions::Promotions,
+    scripts::own_directives,
     status::{self, View},
     tls::{self, Certificate, Loaded},
     trouble::{other_container_fails, redis_has_ended, redis_is_ready, trouble},
@@ -286,6 +287,7 @@ impl Reconciler<'_> {
             if !asleep {
                 config = self.configure(memory, &access, &permit, found.as_ref(), &observed).await;
                 self.limit_memory(&access, &permit, &observed).await;
+                self.set_own_directives(&access, &permit, &observed).await;
             }
             // No node has seen directives that came while all were stopped. If one refuses them, the others start without.
             let unseen = asleep || woken && observed.pods.iter().all(|pod| pod.redis.is_none());
@@ -644,6 +646,22 @@ impl Reconciler<'_> {
         if !ready.is_empty() {
             let given = configure(access, permit, ready, &memory::directives(maxmemory)).await;
             info!(nodes = given.runs.len(), maxmemory, refused = ?given.refusal, "limited memory");
+        }
+    }
+
+    /// Gives directives that are not the user's to nodes that have them otherwise.
+    async fn set_own_directives(&self, access: &Access, permit: &Leading<'_>, observed: &Observed) {
+        let wanted = own_directives(self.cluster);
+        let differs = |pod: &&plan::Pod| {
+            let found = pod.redis.as_ref().map(|node| &node.settings);
+            found.is_some_and(|found| {
+                wanted.iter().any(|(key, value)| found.get(key).is_some_and(|is| is != value))
+            })
+        };
+        let lacking: Vec<_> = observed.pods.iter().filter(differs).collect();
+        if !lacking.is_empty() {
+            let given = configure(access, permit, lacking, &wanted).await;
+            info!(nodes = given.runs.len(), refused = ?given.refusal, "set the operator's own directives");
         }
     }
 

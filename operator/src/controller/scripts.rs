@@ -7,7 +7,13 @@ use super::{
     exporter::TELL_EXPORTER,
     live, tls,
 };
-use crate::crd::RedisCluster;
+use crate::{
+    crd::RedisCluster,
+    server::{
+        configure::Directives,
+        observe::{SAVE, VALIDITY_FACTOR},
+    },
+};
 
 /// The files by name. With `before`, redis.conf keeps the lines of it that running nodes have not changed; `limit` is its
 /// `maxmemory`, where that follows from the memory limit.
@@ -31,17 +37,33 @@ fn script(cluster: &RedisCluster, text: &str) -> String {
     if cluster.spec.tls.is_some() { tls::script(text) } else { text.into() }
 }
 
-/// `cluster-replica-validity-factor`, in node timeouts: a replica that was never connected to its primary does not run for
-/// election. It has no data yet, and a primary that comes back with all keys would drop them.
-const VALIDITY: u32 = 20_000;
+/// Node timeouts for which a replica may have heard nothing from its primary and still run for election, if the spec does not say
+/// it. One that was never connected does not run in any case: it has no data yet, and a primary that comes back with all keys
+/// would drop them. The operator promotes those that it knows to have been in sync.
+const VALIDITY: i32 = 4;
+
+/// Directives of redis.conf that are not the user's and that running nodes may have otherwise: those of older releases, or of the
+/// spec of before. Snapshots are off: one that fails would make Redis refuse writes, and the append-only file has all data.
+pub(super) fn own_directives(cluster: &RedisCluster) -> Directives {
+    Directives::from([
+        (VALIDITY_FACTOR.to_owned(), validity_factor(cluster)),
+        (SAVE.to_owned(), String::new()),
+    ])
+}
+
+fn validity_factor(cluster: &RedisCluster) -> String {
+    let factor = cluster.spec.recovery.as_ref().and_then(|recovery| recovery.replica_validity_factor);
+    factor.unwrap_or(VALIDITY).to_string()
+}
 
 fn redis_conf(cluster: &RedisCluster, defaults: &Defaults, before: Option<&str>, limit: &str) -> String {
     let persistence = if cluster.spec.storage.is_some() {
-        "appendonly yes\nappendfilename appendonly.aof\nappenddirname appendonlydir\ndbfilename dump.rdb"
+        "appendonly yes\nappendfilename appendonly.aof\nappenddirname appendonlydir\ndbfilename dump.rdb\nsave \"\""
     } else {
         "appendonly no\nsave \"\""
     };
     let timeout = defaults.node_timeout_ms;
+    let validity = validity_factor(cluster);
     let wanted = live::wanted(cluster);
     // Later lines win over directives that were stored before the schema refused them.
     let mut conf = String::new();
@@ -60,7 +82,7 @@ fn redis_conf(cluster: &RedisCluster, defaults: &Defaults, before: Option<&str>,
     conf += &format!(
         "{port}dir /data\n{persistence}\ncluster-enabled yes\ncluster-config-file nodes.conf\n\
          cluster-node-timeout {timeout}\ncluster-allow-replica-migration no\n\
-         cluster-replica-validity-factor {VALIDITY}\n\
+         {VALIDITY_FACTOR} {validity}\n\
          repl-diskless-sync-delay 0\n"
     );
     conf + limit
@@ -430,6 +452,7 @@ mod tests {
         let in_memory = conf(Value::Null);
         assert_eq!(last(&with_volumes, "appendonly"), "yes");
         assert_eq!(last(&with_volumes, "appendfilename"), "appendonly.aof");
+        assert_eq!(last(&with_volumes, "save"), "\"\"");
         assert_eq!((last(&in_memory, "appendonly"), last(&in_memory, "save")), ("no".into(), "\"\"".into()));
         for conf in [with_volumes, in_memory] {
             assert_eq!((last(&conf, "dir"), last(&conf, "cluster-enabled")), ("/data".into(), "yes".into()));

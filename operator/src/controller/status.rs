@@ -22,7 +22,8 @@ use crate::{
         v1::{Member, Phase, RedisClusterStatus, Role},
     },
     metrics::ClusterGauges,
-    plan::{Link, NodeId, Observed, Plan, Pod, Slots, Step, Topology, Wait},
+    plan::{Link, NodeId, Observed, Persistence, Plan, Pod, Slots, Step, Topology, Wait},
+    quantity::bytes,
 };
 
 /// The conditions, in the order of the status.
@@ -498,6 +499,8 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         (true, "MembersMissing", note)
     } else if failed(view.plan.step) && !starting {
         (true, waits, why.clone())
+    } else if let Some((reason, note)) = persistence(view) {
+        (true, reason, note)
     } else if let Some((secret, at)) = view.loaded.and_then(|loaded| Some((&loaded.secret, loaded.expires?)))
     {
         let note = format!(
@@ -585,16 +588,55 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
     };
     let formed = if initialized { formed() } else { (false, "NotFormed", NOT_FORMED.into()) };
     let settled = view.problem.is_none() && view.plan.step == Step::Settled;
-    let ready = if settled && topology.serves() && late(view).is_none() {
+    let unwritable = persistence(view).filter(|(reason, _)| *reason == WRITES_REFUSED);
+    let ready = if settled && topology.serves() && late(view).is_none() && unwritable.is_none() {
         (true, "Settled", "the cluster matches its spec".into())
     } else if let Some(problem) = view.problem {
         (false, problem.reason(), problem.to_string())
-    } else if let Some((reason, note)) = late(view).filter(|_| settled) {
+    } else if let Some((reason, note)) = late(view).or(unwritable).filter(|_| settled) {
         (false, reason, note)
     } else {
         (false, waits, why.clone())
     };
     [ready, available, progressing, degraded, redundant, slots, update, formed]
+}
+
+/// Reason of Degraded, and of Ready: nodes cannot write their files, and refuse the writes of clients.
+const WRITES_REFUSED: &str = "WritesRefused";
+
+/// The append-only file takes more than this part of its volume, in percent: the next one is written beside it.
+const FILE_SHARE: u64 = 80;
+
+/// What to do about files that cannot be written.
+const LARGER: &str = "check the log of Redis, and enlarge spec.storage.size if the volume is full";
+
+/// What is wrong with the files of nodes: reason, and sentence with the cause.
+fn persistence(view: &View<'_>) -> Option<(&'static str, String)> {
+    let storage = view.cluster.spec.storage.as_ref()?;
+    let limit = bytes(&storage.size.0).map_or(u64::MAX, |bytes| bytes / 100 * FILE_SHARE);
+    let affected = |is: &dyn Fn(&Persistence) -> bool| {
+        let pods = view.topology.observed.pods.iter();
+        let found = pods.filter(|pod| pod.redis.as_ref().is_some_and(|node| is(&node.persistence)));
+        let found: Vec<String> = found.map(|pod| pod.name.clone()).collect();
+        (!found.is_empty()).then(|| names(&found))
+    };
+    if let Some(pods) = affected(&|files| files.write_failed) {
+        let note = format!(
+            "Redis refuses writes because it cannot write its append-only file (aof_last_write_status) in {pods}; {LARGER}"
+        );
+        return Some((WRITES_REFUSED, note));
+    }
+    if let Some(pods) = affected(&|files| files.rewrite_failed || files.snapshot_failed) {
+        let note = format!(
+            "Redis could not write a file in the background (aof_last_bgrewrite_status, rdb_last_bgsave_status) in {pods}; {LARGER}"
+        );
+        return Some(("PersistenceFailing", note));
+    }
+    let pods = affected(&|files| files.file_bytes > limit)?;
+    let note = format!(
+        "the append-only file takes more than {FILE_SHARE} % of the volume in {pods}, and the next one is written beside it: enlarge spec.storage.size, or delete keys"
+    );
+    Some(("VolumeNearlyFull", note))
 }
 
 const NOT_FORMED: &str = "the cluster has not been formed yet";
@@ -908,7 +950,7 @@ mod tests {
         let topology = Topology::of(goal, &observed);
         let object = serde_json::json!({
             "apiVersion": "cache.example.com/v1", "kind": "RedisCluster", "metadata": {"name": "rc"},
-            "spec": {"size": 2, "replicasPerShard": 1},
+            "spec": {"size": 2, "replicasPerShard": 1, "storage": {"size": "1G"}},
         });
         let cluster: RedisCluster = serde_json::from_value(object).unwrap();
         let plan = crate::plan::plan(&topology);
@@ -1048,6 +1090,27 @@ mod tests {
             ["a", "a"],
             "False CopiesOnOneNode: 1 shards have all copies on one Kubernetes node, for example rc-0 and rc-1 on `a`: ",
         );
+    }
+
+    #[test]
+    fn a_volume_that_is_full_is_reported() {
+        let pods = |info: &str| {
+            let mut pods = two_copies(["a", "b"]);
+            let table =
+                format!("{} 10.0.0.0:6379@16379,rc-a myself,master - 0 0 1 connected", "a".repeat(40));
+            let node = crate::server::parse::node(&table, "", info, 1).unwrap();
+            pods[0].redis.as_mut().unwrap().persistence = node.persistence;
+            pods
+        };
+        let check = |info: &str, kind: &str, expected: &str| {
+            check_condition(pods(info), None, kind, None, expected);
+        };
+        check("aof_last_write_status:err", "Degraded", "True WritesRefused: Redis refuses writes because");
+        check("aof_last_write_status:err", "Ready", "False WritesRefused: ");
+        check("rdb_last_bgsave_status:err", "Degraded", "True PersistenceFailing: ");
+        check("rdb_last_bgsave_status:err", "Ready", "True Settled: ");
+        check("aof_current_size:900000000", "Degraded", "True VolumeNearlyFull: ");
+        check("aof_last_write_status:ok\naof_current_size:1000", "Degraded", "False AllMembersWell: ");
     }
 
     /// While its pod is deleted, gone, or recreated without responding yet, a member keeps its id.

@@ -214,6 +214,11 @@ pub struct Recovery {
     #[serde(default)]
     pub lost_slots: LostSlots,
 
+    /// For how many node timeouts a replica may have heard nothing from its primary and still be elected by Redis: 4 when it is left out; Redis adds the 10 seconds between two pings. A replica that the operator knows to have been in sync is promoted also after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 20000))]
+    pub replica_validity_factor: Option<i32>,
+
     /// UIDs of pods that you know to be stopped, for example because their machines are off, although Kubernetes cannot confirm it. Their replicas may then be promoted. If such a process still runs and serves clients, their writes are lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 500), inner(length(min = 1, max = 64)))]

@@ -17,7 +17,8 @@ use std::net::IpAddr;
 
 pub use copies::{Copies, Copy};
 pub use observed::{
-    Fingerprint, Link, Node, NodeId, NodeIdError, Observed, PasswordHash, Passwords, Peer, Pod, Trouble,
+    Fingerprint, Link, Node, NodeId, NodeIdError, Observed, PasswordHash, Passwords, Peer, Persistence, Pod,
+    Trouble,
 };
 pub use slots::{SLOTS, Slots};
 pub use topology::{Absence, Member, SYNC_BYTES, SYNC_SECONDS, Topology};

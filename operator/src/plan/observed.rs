@@ -198,10 +198,27 @@ pub struct Node {
     pub importing: BTreeMap<u16, NodeId>,
     /// Whether no replica is promoted as far as it is concerned (`cluster-replica-no-failover`): it is about to stop.
     pub held: bool,
+    /// Directives that the operator sets on running nodes, as this one has them.
+    pub settings: BTreeMap<String, String>,
+    /// What it says of its files.
+    pub persistence: Persistence,
     /// `redis_version`.
     pub version: String,
     /// `run_id`: another for each process.
     pub run_id: String,
+}
+
+/// What Redis says of its files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Persistence {
+    /// Whether it could not write its append-only file the last time: then it refuses writes.
+    pub write_failed: bool,
+    /// Whether it could not make that file shorter the last time, so that it grows.
+    pub rewrite_failed: bool,
+    /// Whether it could not write a snapshot the last time.
+    pub snapshot_failed: bool,
+    /// Bytes of the append-only file; 0 without one.
+    pub file_bytes: u64,
 }
 
 /// A replica's connection to its primary.

@@ -20,6 +20,11 @@ use crate::{
     telemetry::chain,
 };
 
+/// How long a replica that hears nothing from its primary may run for election.
+pub const VALIDITY_FACTOR: &str = "cluster-replica-validity-factor";
+/// When snapshots are written.
+pub const SAVE: &str = "save";
+
 /// Connections at once for one cluster.
 const AT_ONCE: usize = 32;
 
@@ -95,18 +100,20 @@ async fn try_see(access: &Access, permit: &dyn Permit, ip: Option<IpAddr>) -> Re
         .cmd("CLUSTER")
         .arg("INFO")
         .cmd("INFO")
-        .arg(&["replication", "memory", "server"])
+        .arg(&["replication", "memory", "persistence", "server"])
         .cmd("DBSIZE")
         .cmd("ACL")
         .arg(&["GETUSER", "default"])
         .cmd("CONFIG")
-        .arg(&["GET", "masterauth", NO_FAILOVER]);
+        .arg(&["GET", "masterauth", NO_FAILOVER, VALIDITY_FACTOR, SAVE]);
     let (nodes, cluster, info, keys, user, config): (String, String, String, u64, Value, Value) =
         connection.send_all("OBSERVE", &questions).await?;
     // Something that is not Redis may say anything.
     let config: Option<BTreeMap<String, String>> = from_redis_value(config).ok();
     let held = config.as_ref().and_then(|config| config.get(NO_FAILOVER)).is_some_and(|held| held == "yes");
-    let node = Node { held, ..parse::node(&nodes, &cluster, &info, keys)? };
+    let own = |name: &&str| Some(((*name).to_owned(), config.as_ref()?.get(*name)?.clone()));
+    let settings = [VALIDITY_FACTOR, SAVE].iter().filter_map(own).collect();
+    let node = Node { held, settings, ..parse::node(&nodes, &cluster, &info, keys)? };
     let passwords = config.and_then(|config| passwords::parse(user, config));
     Ok(Some(Seen::Node(Box::new(node), passwords, connection.certificate)))
 }

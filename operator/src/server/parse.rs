@@ -5,7 +5,7 @@ use std::{
     net::IpAddr,
 };
 
-use crate::plan::{Link, Node, NodeId, NodeIdError, Peer, SYNC_BYTES, SYNC_SECONDS, Slots};
+use crate::plan::{Link, Node, NodeId, NodeIdError, Peer, Persistence, SYNC_BYTES, SYNC_SECONDS, Slots};
 
 /// A text of redis-server that cannot be read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -103,6 +103,13 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
         migrating,
         importing,
         held: false,
+        settings: BTreeMap::new(),
+        persistence: Persistence {
+            write_failed: get("aof_last_write_status") == "err",
+            rewrite_failed: get("aof_last_bgrewrite_status") == "err",
+            snapshot_failed: get("rdb_last_bgsave_status") == "err",
+            file_bytes: count("aof_current_size"),
+        },
         version: get("redis_version").into(),
         run_id: get("run_id").into(),
     })

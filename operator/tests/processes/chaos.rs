@@ -105,7 +105,7 @@ pub(crate) struct Chaos {
     random: u64,
 }
 
-static CASES: [Case; 41] = [
+static CASES: [Case; 42] = [
     Case::of("3 nodes become 5", (3, 0), faults::grows),
     Case::of("5 nodes become 3", (5, 0), faults::shrinks),
     Case::of("5 nodes become 3, then 4 halfway", (5, 0), faults::changes_its_mind),
@@ -149,10 +149,21 @@ static CASES: [Case; 41] = [
     )
     .with_partition()
     .losing(Loses::WritesOfTheMoment),
-    Case::of("a zone with two of three primaries and clients is cut off for 15 s", (6, 1), faults::zone_cut_off)
-        .on_volumes()
-        .with_partition()
-        .losing(Loses::WritesOfTheMoment),
+    Case::of(
+        "a zone with two of three primaries and clients is cut off for 15 s",
+        (6, 1),
+        faults::zone_cut_off,
+    )
+    .on_volumes()
+    .with_partition()
+    .losing(Loses::WritesOfTheMoment),
+    Case::of(
+        "a replica hears nothing from its primary for 30 s, and that restarts",
+        (6, 1),
+        faults::replica_hears_nothing,
+    )
+    .on_volumes()
+    .with_partition(),
     Case::of("a replica that missed writes starts before its primary", (6, 1), faults::stale_replica_first)
         .on_volumes()
         .short(),

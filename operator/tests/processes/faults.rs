@@ -389,7 +389,8 @@ pub(crate) fn zone_cut_off(chaos: &mut Chaos) -> Fault<'_> {
             assert!(plan.actions.is_empty(), "{plan:?}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        let written: Vec<_> = clients.into_iter().map(|(client, key)| (client.stop().unwrap(), key)).collect();
+        let written: Vec<_> =
+            clients.into_iter().map(|(client, key)| (client.stop().unwrap(), key)).collect();
         network::reconnect_together(&ips);
         chaos.servers.unready.clear();
         chaos.servers.settle(A_WHILE).await;
@@ -399,6 +400,25 @@ pub(crate) fn zone_cut_off(chaos: &mut Chaos) -> Fault<'_> {
             let found: u64 = client.send(&key, cmd("GET").arg(&key)).await.unwrap();
             assert!(found >= number, "{number} was acknowledged, and {found} is there");
         }
+    })
+}
+
+/// Nothing arrives at a replica from its primary, and its connection stays up. Then the primary restarts.
+pub(crate) fn replica_hears_nothing(chaos: &mut Chaos) -> Fault<'_> {
+    Box::pin(async {
+        let primary = chaos.a_primary().await;
+        let replica = chaos.partner(primary).await;
+        let (ip, replica) = (chaos.servers.ip(primary), chaos.servers.ip(replica));
+        network::separate(ip, replica);
+        let steps = chaos.looks_for(Duration::from_secs(30)).await;
+        assert!(steps.contains(&Step::Wait(Wait::Sync)), "{steps:?}");
+        let observed = chaos.servers.observe().await;
+        assert!(!all_in_sync(&Topology::of(chaos.servers.goal, &observed)), "{observed:?}");
+        chaos.servers.terminate(primary);
+        network::rejoin(ip, replica);
+        let steps = chaos.looks_for(5 * NODE_TIMEOUT).await;
+        assert!(steps.contains(&Step::Wait(Wait::StaleReplicas)), "{steps:?}");
+        chaos.servers.start(primary);
     })
 }
 

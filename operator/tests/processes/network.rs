@@ -62,6 +62,22 @@ pub(crate) fn cut_off(ip: IpAddr) {
     rules("add", ip);
 }
 
+/// Drops all packets between two nodes.
+pub(crate) fn separate(a: IpAddr, b: IpAddr) {
+    between("add", a, b);
+}
+
+/// Ends that.
+pub(crate) fn rejoin(a: IpAddr, b: IpAddr) {
+    between("del", a, b);
+}
+
+fn between(verb: &str, a: IpAddr, b: IpAddr) {
+    for (from, to) in [(a, b), (b, a)] {
+        rule(verb, &format!("pref 4 from {from} to {to} lookup 66"));
+    }
+}
+
 /// Cuts nodes off from all others but each other, as a zone that is lost.
 pub(crate) fn cut_off_together(ips: &[IpAddr]) {
     ips.iter().for_each(|ip| rules("add", *ip));

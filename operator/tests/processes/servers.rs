@@ -611,7 +611,11 @@ fn launch(
     tls: Option<&Path>,
 ) -> Child {
     fs::create_dir_all(dir).unwrap();
-    let save = if persistent { "appendonly yes\nappendfsync everysec" } else { "save \"\"\nappendonly no" };
+    let save = if persistent {
+        "save \"\"\nappendonly yes\nappendfsync everysec"
+    } else {
+        "save \"\"\nappendonly no"
+    };
     let user = previous.as_ref().map_or_else(String::new, |previous| {
         format!("user default on ~* &* +@all \">{password}\" \">{previous}\"\n")
     });
@@ -630,7 +634,7 @@ fn launch(
          cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout {}\ncluster-announce-ip {ip}\n\
          replica-announce-ip {ip}\n\
          cluster-announce-hostname {name}.rc-headless.ns.svc.cluster.local\n\
-         cluster-allow-replica-migration no\ncluster-replica-validity-factor 20000\nrepl-diskless-sync-delay 0\n",
+         cluster-allow-replica-migration no\ncluster-replica-validity-factor 4\nrepl-diskless-sync-delay 0\n",
         dir.display(),
         NODE_TIMEOUT.as_millis()
     );

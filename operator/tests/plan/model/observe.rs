@@ -116,6 +116,8 @@ impl Model {
             migrating: redis.migrating.clone(),
             importing: redis.importing.clone(),
             held: redis.held,
+            settings: Default::default(),
+            persistence: Default::default(),
             version: "7.0.15".into(),
             run_id: String::new(),
         }
