@@ -52,6 +52,7 @@ mod tests {
         let id: NodeId = "0".repeat(40).parse().unwrap();
         let redis = Node {
             id,
+            hostname: None,
             table: vec![],
             ok: true,
             current_epoch: 1,

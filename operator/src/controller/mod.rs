@@ -121,6 +121,10 @@ struct Memory {
     written: Option<Instant>,
     /// Since when clients cannot write, because all pods are to stop.
     held: Option<Instant>,
+    /// Since when that has been so, over all looks.
+    holding: Option<Instant>,
+    /// When clients could write again because it took too long.
+    let_go: Option<Instant>,
     /// The last passwords that a Secret had.
     credentials: Option<Credentials>,
     /// Since when the majority of the primaries has been missing.

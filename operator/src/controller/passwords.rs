@@ -208,7 +208,14 @@ mod tests {
         let word = |word: &str| Password::new(word.into());
         let access = |previous: Option<&str>| {
             let (password, previous) = (Some(word("new")), previous.map(word));
-            Access { port: 1, trust: None, password, previous, metrics: Arc::new(Metrics::default()) }
+            Access {
+                port: 1,
+                host: None,
+                trust: None,
+                password,
+                previous,
+                metrics: Arc::new(Metrics::default()),
+            }
         };
         let pod = |name: &str, accepted: &[&str], with: &str| {
             let accepted = accepted.iter().map(|one| word(one).hash()).collect();

@@ -70,6 +70,7 @@ mod tests {
         };
         let node = |number: u8| Node {
             id: id(number),
+            hostname: None,
             table: vec![peer(1), peer(2)],
             ok: true,
             current_epoch: 1,

@@ -23,7 +23,7 @@ use operator_lease::Leadership;
 use operator_process::backoff::jittered;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{
     HostState, Memory, Scope,
@@ -62,6 +62,7 @@ use crate::{
         observe::observe,
         passwords::{self, Allowed},
     },
+    telemetry::chain,
 };
 
 /// Annotation on a RedisCluster: the namespace of the operator that manages it.
@@ -70,6 +71,8 @@ const OPERATED_BY: &str = "cache.example.com/operated-by";
 const LEAVE_DELAY: Duration = Duration::from_secs(2);
 /// How long a node that responds may take to join.
 const JOIN_PATIENCE: Duration = Duration::from_secs(30);
+/// How long clients may write before they are kept from it again, if pods could not be stopped meanwhile.
+const NEXT_HOLD: Duration = Duration::from_secs(300);
 /// Field manager for server-side apply.
 const MANAGER: &str = "redis-operator";
 /// How often a settled cluster is reconciled.
@@ -155,6 +158,7 @@ impl Reconciler<'_> {
         }
         let access = Access {
             port: self.scope.context.port,
+            host: Some(format!(".{}.{}.", Names::of(self.cluster).headless, self.key.0)),
             trust: certificate.as_ref().map(|_| memory.trust.clone().unwrap_or_default()),
             password: credentials.as_ref().map(|found| found.password.clone()),
             previous: credentials.as_ref().and_then(|found| found.previous.clone()),
@@ -204,8 +208,15 @@ impl Reconciler<'_> {
             Observed { pods, replicas, open_keys, last_owners, left_open, holds, ..Observed::default() };
         let spec = &self.cluster.spec;
         let uncertified = certificate.as_ref().and_then(|certificate| certificate.problem.clone());
-        observed.keeps_volumes =
-            spec.hibernated && set.as_ref().is_some_and(|set| self.seems_to_keep_volumes(set));
+        // The API server is asked before clients are held: its answer must not differ from what watches have only then.
+        observed.keeps_volumes = match set.as_ref().filter(|_| spec.hibernated && !asleep) {
+            Some(set) if self.seems_to_keep_volumes(set) => self.keeps_volumes(set).await.unwrap_or(false),
+            _ => false,
+        };
+        if memory.holding.is_some_and(|since| since.elapsed() >= HOLD) {
+            (memory.holding, memory.let_go) = (None, Some(Instant::now()));
+        }
+        observed.let_go = memory.let_go.is_some_and(|since| since.elapsed() < NEXT_HOLD);
         let recovery = spec.recovery.clone().unwrap_or_default();
         let goal = Goal {
             size: u32::try_from(spec.size).unwrap_or(1).max(1),
@@ -271,11 +282,17 @@ impl Reconciler<'_> {
         let sizes = set.as_ref().filter(|_| !asleep).map(|set| self.volumes(set)).unwrap_or_default();
         let (mut cannot_grow, mut failed) = (None, None);
         let repairs = plan.step.is_repair();
+        if problem.is_some() {
+            memory.holding = None;
+            self.release(&access, &permit, &topology).await;
+        }
         if problem.is_none() {
             if repairs {
                 done = self.carry_out(&access, &permit, &plan).await;
             }
-            let held = matches!(plan.step, Step::Hold | Step::Hibernate) && done.is_ok();
+            let holding = matches!(plan.step, Step::Hold | Step::Hibernate);
+            memory.holding = memory.holding.filter(|_| holding).or_else(|| holding.then(Instant::now));
+            let held = holding && done.is_ok();
             memory.held = held.then(Instant::now);
             if plan.step == Step::Hibernate {
                 let kept = self.may_stop(set.as_ref(), held).await;
@@ -899,6 +916,16 @@ impl Reconciler<'_> {
         Ok(())
     }
 
+    /// Lets clients write and replicas be promoted while a problem keeps the operator from stopping all pods.
+    async fn release(&self, access: &Access, permit: &Leading<'_>, topology: &Topology<'_>) {
+        let actions = plan::release(topology);
+        if !actions.is_empty()
+            && let Err(error) = act(access, permit, &actions).await
+        {
+            warn!(error = chain(&error), "could not let clients write again");
+        }
+    }
+
     /// Executes the plan.
     async fn carry_out(
         &self,
@@ -1082,7 +1109,9 @@ impl Reconciler<'_> {
                     | Wait::Approval,
                 ),
             ) => jittered(STEADY),
-            (None, Step::Wait(Wait::Quorum | Wait::Volumes) | Step::Hibernate) => Duration::from_secs(1),
+            (None, Step::Wait(Wait::Quorum | Wait::Volumes | Wait::Writers) | Step::Hibernate) => {
+                Duration::from_secs(1)
+            }
             (None, Step::Wait(Wait::Pods)) => jittered(Duration::from_secs(3)),
             (None, Step::Wait(_)) => Duration::from_millis(300),
             (None, _) => Duration::from_millis(20),

@@ -189,7 +189,8 @@ case \"$(redis-cli ping 2>&1)\" in *PONG* | *NOAUTH* | *LOADING* | *MASTERDOWN*)
 ";
 
 /// Before a primary stops, its best replica takes over: Redis does not do that by itself, and its slots would have no owner
-/// until it is marked as failed. Where all pods are about to stop, the operator has said so, and nobody takes over. Where a whole
+/// until it is marked as failed. Where all pods are about to stop, the operator has said so, clients
+/// cannot write, and nobody takes over; if they can write again, the operator died before it stopped the pods. Where a whole
 /// cluster is deleted, the replica may be gone already: `redis-cli` would wait for it until the grace period is over.
 const STOP: &str = "\
 REDISCLI_AUTH=$(passwords | while IFS= read -r word; do
@@ -199,7 +200,13 @@ REDISCLI_AUTH=$(passwords | while IFS= read -r word; do
   fi
 done)
 export REDISCLI_AUTH
-case \"$(redis-cli config get cluster-replica-no-failover 2>/dev/null)\" in *yes*) exit 0 ;; esac
+case \"$(redis-cli config get cluster-replica-no-failover 2>/dev/null)\" in *yes*)
+  redis-cli publish redis-operator stop > /run/redis/held 2>&1 </dev/null &
+  asked=$!
+  sleep 2
+  if kill \"$asked\" 2>/dev/null; then exit 0; fi
+  ;;
+esac
 redis-cli role > /run/redis/role 2>/dev/null || exit 0
 best=
 top=-1

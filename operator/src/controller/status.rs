@@ -170,7 +170,7 @@ fn phase(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Phase 
         Step::Wait(Wait::DataLost | Wait::SlotsLost | Wait::Memory | Wait::Downgrade) => Phase::Failed,
         _ if !initialized => Phase::Creating,
         Step::Settled => Phase::Ready,
-        Step::Hold | Step::Hibernate | Step::Wait(Wait::Volumes) => Phase::Hibernating,
+        Step::Hold | Step::Hibernate | Step::Wait(Wait::Volumes | Wait::Writers) => Phase::Hibernating,
         _ if is_waking(view) => Phase::Waking,
         Step::Wait(Wait::StaleReplicas) => Phase::Degraded,
         Step::Wait(Wait::Election | Wait::Quorum | Wait::ForeignNode) | Step::TakeOver | Step::Elect => {
@@ -842,6 +842,10 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         Step::Wait(Wait::Volumes) => (
             "KeepingVolumes",
             "pods are not stopped while Kubernetes would delete their volumes: waiting until its StatefulSet controller has seen `persistentVolumeClaimRetentionPolicy: Retain`, and no PersistentVolumeClaim is owned by a Pod or StatefulSet or is being deleted",
+        ),
+        Step::Wait(Wait::Writers) => (
+            "CannotStopWrites",
+            "replicas did not catch up within a minute without writes, so clients may write again, and the operator tries again after five minutes; set spec.hibernated to false to give up",
         ),
         Step::Wait(Wait::Approval) => ("WaitingForApproval", APPROVAL),
         Step::Wait(Wait::Downgrade) => ("DowngradeRefused", DOWNGRADE),

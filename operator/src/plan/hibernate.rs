@@ -20,6 +20,9 @@ pub(super) fn stop(topology: &Topology<'_>) -> Found {
     if !topology.observed.keeps_volumes {
         return wait(Wait::Volumes);
     }
+    if topology.observed.let_go {
+        return wait(Wait::Writers);
+    }
     let all_held = topology.core.iter().all(|member| member.node.held);
     let ready = all_held && topology.observed.holds && topology.core.iter().all(|one| in_step(topology, one));
     let hold = topology.core.iter().filter_map(|member| Some(Action::Hold { node: member.address()? }));

@@ -336,6 +336,8 @@ pub enum Wait {
     Cooldown,
     /// Kubernetes would not keep the volumes of pods that are stopped.
     Volumes,
+    /// Replicas did not catch up while clients were kept from writing, so clients may write again before the next attempt.
+    Writers,
 }
 
 impl Step {
@@ -377,6 +379,12 @@ pub fn plan(topology: &Topology<'_>) -> Plan {
     let (step, actions) = steps::first(topology);
     let replicas = if step == Step::Hibernate { 0 } else { steps::replicas(topology) };
     Plan { replicas, step, actions }
+}
+
+/// What lets clients write again and replicas be promoted, if nodes are held that should not be. An operator that died may have
+/// left them so.
+pub fn release(topology: &Topology<'_>) -> Vec<Action> {
+    hibernate::release(topology).map(|(_, actions)| actions).unwrap_or_default()
 }
 
 /// What one step finds: what to do now; nothing when the next step is to be tried.

@@ -79,6 +79,8 @@ pub struct Observed {
     pub promoted: BTreeSet<NodeId>,
     /// Whether Kubernetes keeps the volumes of pods that are scaled away.
     pub keeps_volumes: bool,
+    /// Whether clients were kept from writing for so long without all pods being stopped that they may write again for a while.
+    pub let_go: bool,
     /// Whether no client could write since before this observation.
     pub holds: bool,
     /// For each open slot, how many of its keys each responding node holds.
@@ -172,6 +174,8 @@ pub struct Passwords {
 pub struct Node {
     /// Its own id.
     pub id: NodeId,
+    /// The host name that it announces.
+    pub hostname: Option<String>,
     /// Its table of the cluster, itself included.
     pub table: Vec<Peer>,
     /// `cluster_state:ok`, which can be stale.

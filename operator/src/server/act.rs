@@ -201,7 +201,16 @@ impl Actor<'_> {
         let unreachable = |source| ActError::Unreachable { pod: address.pod.clone(), source };
         let mut connection = self.access.connect(address.ip).await.map_err(unreachable)?;
         self.still_leads(COMMAND_DEADLINE)?;
-        let found: String = connection.send("MYID", cmd("CLUSTER").arg("MYID")).await.map_err(unreachable)?;
+        let table: String =
+            connection.send("NODES", cmd("CLUSTER").arg("NODES")).await.map_err(unreachable)?;
+        // An unreadable table is not that of the node that was observed.
+        let node = parse::node(&table, "", "", 0).ok();
+        let hostname = node.as_ref().and_then(|node| node.hostname.clone());
+        let found = node.as_ref().map(|node| node.id.to_string()).unwrap_or_default();
+        if !self.access.is_of(&address.pod, hostname.as_deref()) {
+            let found = format!("{found} of {}", hostname.as_deref().unwrap_or("an unknown host"));
+            return Err(ActError::Replaced { pod: address.pod.clone(), expected: address.id, found });
+        }
         if found != address.id.to_string() {
             return Err(ActError::Replaced { pod: address.pod.clone(), expected: address.id, found });
         }

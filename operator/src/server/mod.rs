@@ -68,6 +68,9 @@ impl fmt::Debug for Password {
 pub struct Access {
     /// The port that every node listens on.
     pub port: u16,
+    /// What follows the name of a pod in the host name that its node announces, up to the domain. Without it, host names are not
+    /// compared.
+    pub host: Option<String>,
     /// Who signs the certificates of nodes; without it there is no TLS.
     pub trust: Option<Trust>,
     /// The cluster's password.
@@ -146,6 +149,14 @@ pub struct Connection {
 }
 
 impl Access {
+    /// Whether a node that announces this host name is the one of this pod. For a moment, the address of a new pod is still that of
+    /// another one, whose node may have the same password and no keys.
+    pub fn is_of(&self, pod: &str, hostname: Option<&str>) -> bool {
+        let Some(host) = &self.host else { return true };
+        let rest = hostname.and_then(|name| name.strip_prefix(pod));
+        rest.is_some_and(|rest| rest.starts_with(host.as_str()))
+    }
+
     /// Connects, and logs in with the password or else with the previous one.
     ///
     /// # Errors

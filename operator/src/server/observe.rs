@@ -74,7 +74,7 @@ enum Seen {
 }
 
 async fn see(access: &Access, permit: &dyn Permit, pod: &str, ip: Option<IpAddr>) -> Seen {
-    match try_see(access, permit, ip).await {
+    match try_see(access, permit, pod, ip).await {
         Ok(seen) => seen.unwrap_or(Seen::NoAnswer),
         Err(error) => {
             debug!(pod, error = chain(&error), "no answer");
@@ -87,7 +87,12 @@ async fn see(access: &Access, permit: &dyn Permit, pod: &str, ip: Option<IpAddr>
     }
 }
 
-async fn try_see(access: &Access, permit: &dyn Permit, ip: Option<IpAddr>) -> Result<Option<Seen>, SeeError> {
+async fn try_see(
+    access: &Access,
+    permit: &dyn Permit,
+    pod: &str,
+    ip: Option<IpAddr>,
+) -> Result<Option<Seen>, SeeError> {
     let Some(ip) = ip else { return Ok(None) };
     let mut connection = access.connect(ip).await?;
     if !permit.holds_for(COMMAND_DEADLINE) {
@@ -114,6 +119,10 @@ async fn try_see(access: &Access, permit: &dyn Permit, ip: Option<IpAddr>) -> Re
     let own = |name: &&str| Some(((*name).to_owned(), config.as_ref()?.get(*name)?.clone()));
     let settings = [VALIDITY_FACTOR, SAVE].iter().filter_map(own).collect();
     let node = Node { held, settings, ..parse::node(&nodes, &cluster, &info, keys)? };
+    if !access.is_of(pod, node.hostname.as_deref()) {
+        debug!(pod, hostname = ?node.hostname, "the node at its address is not that of the pod");
+        return Ok(None);
+    }
     let passwords = config.and_then(|config| passwords::parse(user, config));
     Ok(Some(Seen::Node(Box::new(node), passwords, connection.certificate)))
 }

@@ -35,7 +35,8 @@ fn number<T: std::str::FromStr>(what: &'static str, text: &str) -> Result<T, Par
 /// When the table cannot be read. What is missing in the others counts as unknown.
 pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<Node, ParseError> {
     let mut table = vec![];
-    let (mut id, mut migrating, mut importing) = (None, BTreeMap::new(), BTreeMap::new());
+    let (mut id, mut hostname) = (None, None);
+    let (mut migrating, mut importing) = (BTreeMap::new(), BTreeMap::new());
     for line in nodes.lines().filter(|line| !line.trim().is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [peer_id, address, flags, primary, _ping, _pong, epoch, link, slots @ ..] = &words[..] else {
@@ -62,6 +63,7 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
         let (ip, pod) = place(address);
         if flags.contains(&"myself") {
             id = Some(peer_id);
+            hostname = announced(address).map(str::to_owned);
         }
         table.push(Peer {
             id: peer_id,
@@ -90,6 +92,7 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
     let offset = if link == Link::None { "master_repl_offset" } else { "slave_repl_offset" };
     Ok(Node {
         id: id.ok_or(ParseError::NoOwnLine)?,
+        hostname,
         table,
         ok: cluster.get("cluster_state") == Some(&"ok"),
         current_epoch: cluster.get("cluster_current_epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0),
@@ -117,13 +120,16 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
 
 /// `ip:port@bus,hostname,…`: where it is, and the pod that it says it is.
 fn place(address: &str) -> (Option<IpAddr>, Option<String>) {
-    let mut parts = address.split(',');
-    let socket = parts.next().unwrap_or_default();
+    let socket = address.split(',').next().unwrap_or_default();
     let ip = socket.split('@').next().and_then(|socket| socket.rsplit_once(':')).map(|(ip, _)| ip);
     let ip = ip.and_then(|ip| ip.trim_start_matches('[').trim_end_matches(']').parse().ok());
-    let host = parts.next().unwrap_or_default();
-    let pod = host.split('.').next().filter(|label| !label.is_empty() && !label.contains('='));
+    let pod = announced(address).and_then(|host| host.split('.').next());
     (ip, pod.map(str::to_owned))
+}
+
+/// The host name in `ip:port@bus,hostname,…`. In front of later fields, it may be missing.
+fn announced(address: &str) -> Option<&str> {
+    address.split(',').nth(1).filter(|host| !host.is_empty() && !host.contains('='))
 }
 
 /// Addresses of replicas that a primary lists as online and in sync: `slave0:ip=…,port=…,state=online,offset=…,lag=…`.

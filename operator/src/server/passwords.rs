@@ -152,7 +152,14 @@ mod tests {
     fn access(password: &str, previous: Option<&str>) -> Access {
         let word = |word: &str| Password::new(word.into());
         let metrics = Arc::new(Metrics::default());
-        Access { port: 1, trust: None, password: Some(word(password)), previous: previous.map(word), metrics }
+        Access {
+            port: 1,
+            host: None,
+            trust: None,
+            password: Some(word(password)),
+            previous: previous.map(word),
+            metrics,
+        }
     }
 
     /// A pod for each line: its accepted passwords, and the one with which it replicates; `-` for one that does not respond.

@@ -310,7 +310,8 @@ pub(crate) async fn rotated_password(client: Client, kubeconfig: std::path::Path
             let ip = pod.status.unwrap().pod_ip.unwrap().parse().unwrap();
             let password = Some(Password::new(password.into()));
             let metrics = Arc::new(Metrics::default());
-            let access = Access { port: children::PORT, trust: None, password, previous: None, metrics };
+            let access =
+                Access { port: children::PORT, host: None, trust: None, password, previous: None, metrics };
             accepts.insert(access.connect(ip).await.is_ok());
         }
         accepts

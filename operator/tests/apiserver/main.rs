@@ -215,6 +215,7 @@ async fn create(client: &Client, namespace: &str, name: &str, spec: Value) {
 /// How a client without TLS reaches the nodes of `rc`.
 async fn access_of(client: &Client, place: &str) -> Access {
     Access {
+        host: None,
         port: children::PORT,
         trust: None,
         password: Some(Password::new(secret_of(client, place).await)),

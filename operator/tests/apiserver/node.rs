@@ -41,6 +41,15 @@ pub(crate) struct RedisSettings {
     pub(crate) previous: Option<String>,
     /// The files of the certificate, for nodes with TLS.
     pub(crate) certificate: BTreeMap<String, ByteString>,
+    pub(crate) namespace: String,
+}
+
+impl RedisSettings {
+    /// The host name of a pod of the same cluster.
+    pub(crate) fn hostname(&self, pod: &str) -> String {
+        let cluster = pod.rsplit_once('-').unwrap().0;
+        format!("{pod}.{cluster}-headless.{}.svc.cluster.local", self.namespace)
+    }
 }
 
 /// The pods of one namespace.
@@ -218,6 +227,7 @@ impl Node {
             password: word("password").unwrap(),
             previous: word("previousPassword"),
             certificate,
+            namespace: self.namespace.clone(),
         };
         let scheduled = !self.unschedulable.contains(&pod);
         let template = &set.spec.as_ref().unwrap().template;
@@ -346,8 +356,9 @@ impl Runtime for RealRedis {
             format!("user default on ~* &* +@all \">{password}\" \">{previous}\"\n")
         });
         let own = format!(
-            "bind {ip}\ncluster-announce-ip {ip}\ncluster-announce-hostname {pod}.headless.ns.svc\n\
-             requirepass \"{password}\"\nmasterauth \"{password}\"\n{user}"
+            "bind {ip}\ncluster-announce-ip {ip}\ncluster-announce-hostname {}\n\
+             requirepass \"{password}\"\nmasterauth \"{password}\"\n{user}",
+            settings.hostname(pod)
         );
         let file = dir.join("redis.conf");
         fs::write(&file, conf + &own).unwrap();

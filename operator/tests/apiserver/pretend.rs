@@ -49,9 +49,8 @@ fn table(settings: &RedisSettings) -> String {
         let ip = Ipv4Addr::from(number);
         let flags = if ordinal == settings.ordinal { "myself,master" } else { "master" };
         let epoch = ordinal + 1;
-        format!(
-            "{number:040x} {ip}:{PORT}@16379,{name}-{ordinal}.headless {flags} - 0 0 {epoch} connected {slots}\n"
-        )
+        let host = settings.hostname(&format!("{name}-{ordinal}"));
+        format!("{number:040x} {ip}:{PORT}@16379,{host} {flags} - 0 0 {epoch} connected {slots}\n")
     };
     (0..).zip(&SLOTS).map(line).collect()
 }

@@ -97,6 +97,7 @@ pub(crate) async fn certificate(client: Client, kubeconfig: std::path::PathBuf) 
 
     let first = all().await[0].status.clone().unwrap().pod_ip.unwrap().parse().unwrap();
     let access = async || Access {
+        host: None,
         port: children::PORT,
         trust: Certificate::of(&secrets.get("certs").await.unwrap(), k8s_openapi::jiff::Timestamp::now())
             .trust,

@@ -152,3 +152,28 @@ fn pods_run_until_their_volumes_are_kept_and_their_replicas_are_in_step() {
     let gone = Observed { replicas: None, ..Observed::default() };
     assert_eq!(decide(&gone), (Step::Hibernated, 0));
 }
+
+/// Replicas do not catch up: clients may write again, and the next attempt comes later.
+#[test]
+fn a_hold_that_takes_too_long_ends() {
+    let mut model = formed(6, 1, true);
+    model.goal.hibernated = true;
+    let plan = Operator::immortal().reconcile(&mut model);
+    assert_eq!(plan.step, Step::Hold);
+    let steps = |let_go: bool| {
+        let observed = Observed { let_go, ..model.observe() };
+        let plan = plan_of(&model, &observed);
+        (plan.step, plan.replicas)
+    };
+    assert_eq!(steps(true), (Step::Release, 6));
+    assert_eq!(steps(false).0, Step::Hibernate);
+    let mut observed = Observed { let_go: true, ..model.observe() };
+    for pod in &mut observed.pods {
+        pod.redis.as_mut().unwrap().held = false;
+    }
+    assert_eq!(plan_of(&model, &observed).step, Step::Wait(Wait::Writers));
+}
+
+fn plan_of(model: &Model, observed: &Observed) -> redis_operator::plan::Plan {
+    plan(&Topology::of(model.goal, observed))
+}

@@ -118,3 +118,30 @@ pub(crate) async fn a_replica_behind() {
     servers.settle(A_WHILE).await;
     assert_eq!(servers.keys().await, 101);
 }
+
+/// An operator held all nodes and died, and nobody has released them: once clients may write again, the primary of a pod that stops
+/// is succeeded by its replica as ever.
+pub(crate) async fn an_operator_that_dies_while_it_holds() {
+    let mut servers = formed(6, 1, true).await;
+    fill(&servers, 100).await;
+    servers.goal.hibernated = true;
+    let (plan, done) = servers.turn(&Always).await;
+    assert_eq!(plan.step, Step::Hold);
+    done.unwrap();
+    let before = primaries(&servers).await;
+    let stopping = before[0];
+    servers.start_script("stop.sh", stopping).await.unwrap();
+    assert_eq!(primaries(&servers).await, before, "clients cannot write, so nobody takes over");
+    // As after a minute.
+    let mut connection = servers.access.connect(servers.ip(stopping)).await.unwrap();
+    connection.send::<()>("UNPAUSE", cmd("CLIENT").arg("UNPAUSE")).await.unwrap();
+    servers.start_script("stop.sh", stopping).await.unwrap();
+    let deadline = Instant::now() + A_WHILE;
+    while primaries(&servers).await.contains(&stopping) {
+        assert!(Instant::now() < deadline, "nobody takes over: {:#?}", servers.observe().await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    servers.goal.hibernated = false;
+    servers.settle(A_WHILE).await;
+    assert_eq!(servers.keys().await, 100);
+}

@@ -69,11 +69,16 @@ fn main() {
         trial("all_replicas_become_primaries", all_replicas_become_primaries),
         trial("a_wrong_password_is_told_from_silence", a_wrong_password_is_told_from_silence),
         trial("a_foreign_node_at_an_address_of_ours_is_not_met", a_foreign_node_is_not_met),
+        trial("a_blank_node_at_an_address_of_ours_is_not_taken_in", a_blank_node_is_not_taken_in),
         trial("an_address_passes_to_another_cluster", an_address_passes_to_another_cluster),
         trial("without_the_lease_nothing_is_said", without_the_lease_nothing_is_said),
         trial("hibernated_nodes_come_back_with_every_write", hibernate::every_write_comes_back),
         trial("a_hold_that_ends_leaves_nothing_behind", hibernate::a_hold_that_ends),
         trial("a_replica_that_is_behind_keeps_pods_running", hibernate::a_replica_behind),
+        trial(
+            "an_operator_that_dies_while_it_holds_leaves_no_shard_without_a_successor",
+            hibernate::an_operator_that_dies_while_it_holds,
+        ),
         trial("directives_are_set_while_clients_write", configuration::set_while_clients_write),
         trial("a_directive_that_redis_refuses_is_named_and_changes_nothing", configuration::refused),
         trial("a_node_above_its_memory_limit_keeps_what_it_has", configuration::memory_limit),
@@ -815,6 +820,33 @@ async fn pass_an_address_on(ours: &mut Servers, time: Duration) {
         assert_eq!(client.send::<String>(&key, cmd("GET").arg(&key)).await.unwrap(), "x".repeat(64));
     }
     ours.start(2);
+}
+
+/// For a moment, the address of a new pod is still that of a pod of another cluster, with the same password and no keys.
+async fn a_blank_node_is_not_taken_in() {
+    let mut servers = formed(3, 0, false).await;
+    servers.goal.size = 4;
+    servers.scale(4);
+    let ip = servers.ip(3);
+    let announce = async |namespace: &str| {
+        let host = format!("rc-3.rc-headless.{namespace}.svc.cluster.local");
+        let mut connection = servers.access.connect(ip).await.unwrap();
+        let set = cmd("CONFIG").arg("SET").arg("cluster-announce-hostname").arg(host).take();
+        connection.send::<()>("CONFIG SET", &set).await.unwrap();
+    };
+    announce("ns").await;
+    // It was observed before, and is another one when it is met.
+    let meet = plan(&Topology::of(servers.goal, &servers.observe().await));
+    assert_eq!(meet.step, Step::Join);
+    announce("other").await;
+    let done = act(&servers.access, &Always, &meet.actions).await;
+    assert!(matches!(done, Err(ActError::Replaced { .. })), "{done:?}");
+    let observed = servers.observe().await;
+    assert!(observed.pods[3].redis.is_none(), "{observed:?}");
+    let plan = plan(&Topology::of(servers.goal, &observed));
+    assert_eq!((plan.step, plan.actions.len()), (Step::Wait(Wait::Pods), 0));
+    announce("ns").await;
+    servers.settle(A_WHILE).await;
 }
 
 async fn without_the_lease_nothing_is_said() {

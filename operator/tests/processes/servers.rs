@@ -133,6 +133,7 @@ impl Servers {
             promotions: Promotions::new(Instant::now()),
             access: Access {
                 port: PORT,
+                host: Some(".rc-headless.ns.".into()),
                 trust: None,
                 password: Some(Password::new(PASSWORD.into())),
                 previous: None,
@@ -699,7 +700,7 @@ fn script_output(
     let mut script = script.replace("redis-cli ", &format!("redis-cli -p {PORT} "));
     for own in ["", "--tls --insecure "] {
         let here = format!("redis-cli -p {PORT} {own}");
-        for command in ["ping", "role", "config"] {
+        for command in ["ping", "role", "config", "publish"] {
             script = script.replace(&format!("{here}{command}"), &format!("{here}-h {ip} {command}"));
         }
     }

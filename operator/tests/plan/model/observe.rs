@@ -54,6 +54,7 @@ impl Model {
             leave_due: true,
             join_overdue: false,
             keeps_volumes: true,
+            let_go: false,
             holds: true,
             left_open: BTreeSet::new(),
             promoted: self.cooling(),
@@ -92,6 +93,7 @@ impl Model {
         }));
         Node {
             id: redis.id,
+            hostname: None,
             table,
             ok: self.ok(ordinal),
             current_epoch: redis.current,
