@@ -66,6 +66,7 @@ mod tests {
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
             held: false,
+            libraries: 0,
             settings: Default::default(),
             persistence: Default::default(),
             version: version.into(),

@@ -84,6 +84,7 @@ mod tests {
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
             held: false,
+            libraries: 0,
             settings: Default::default(),
             persistence: Default::default(),
             version: "7.0.15".into(),

@@ -499,7 +499,7 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         (true, "MembersMissing", note)
     } else if failed(view.plan.step) && !starting {
         (true, waits, why.clone())
-    } else if let Some((reason, note)) = persistence(view) {
+    } else if let Some((reason, note)) = persistence(view).or_else(|| functions(topology)) {
         (true, reason, note)
     } else if let Some((secret, at)) = view.loaded.and_then(|loaded| Some((&loaded.secret, loaded.expires?)))
     {
@@ -609,6 +609,23 @@ const FILE_SHARE: u64 = 80;
 
 /// What to do about files that cannot be written.
 const LARGER: &str = "check the log of Redis, and enlarge spec.storage.size if the volume is full";
+
+/// Primaries that do not have as many function libraries as the others: reason and sentence.
+fn functions(topology: &Topology<'_>) -> Option<(&'static str, String)> {
+    let most = topology.owners().map(|owner| owner.node.libraries).max()?;
+    let lacking: Vec<String> = topology
+        .owners()
+        .filter(|owner| owner.node.libraries < most)
+        .map(|owner| owner.pod.name.clone())
+        .collect();
+    let note = || {
+        format!(
+            "primaries have fewer than {most} function libraries, so FCALL fails for keys there: {}; run `FUNCTION LOAD` on each of them, or `FUNCTION DELETE` on the others",
+            names(&lacking)
+        )
+    };
+    (!lacking.is_empty()).then(|| ("FunctionsDiffer", note()))
+}
 
 /// What is wrong with the files of nodes: reason, and sentence with the cause.
 fn persistence(view: &View<'_>) -> Option<(&'static str, String)> {
@@ -790,6 +807,7 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         Step::CloseSlots => ("ClosingSlots", "finishing interrupted slot migrations"),
         Step::Forget => ("ForgettingMembers", "forgetting removed nodes (CLUSTER FORGET)"),
         Step::Join => ("JoiningMembers", "adding new nodes (CLUSTER MEET)"),
+        Step::Functions => ("CopyingFunctions", "copying function libraries to new primaries"),
         Step::Roles => ("AssigningRoles", "assigning primaries and replicas"),
         Step::Move => ("MovingSlots", "migrating slots"),
         Step::Shrink => ("RemovingMembers", "removing drained nodes"),

@@ -111,6 +111,13 @@ pub enum Action {
         /// The primary.
         primary: NodeId,
     },
+    /// Copies all function libraries to a node that has none (`FUNCTION DUMP`, `FUNCTION RESTORE`).
+    CopyFunctions {
+        /// A node that has them.
+        from: NodeAddress,
+        /// The node.
+        to: NodeAddress,
+    },
     /// Removes a node id from a node's table (`CLUSTER FORGET`).
     Forget {
         /// The node.
@@ -277,6 +284,8 @@ pub enum Step {
     Forget,
     /// Adding new nodes.
     Join,
+    /// Copying function libraries to new primaries.
+    Functions,
     /// Making replicas of nodes, or primaries of replicas.
     Roles,
     /// Migrating slots.

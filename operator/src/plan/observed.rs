@@ -204,6 +204,8 @@ pub struct Node {
     pub held: bool,
     /// Directives that the operator sets on running nodes, as this one has them.
     pub settings: BTreeMap<String, String>,
+    /// Number of its function libraries.
+    pub libraries: u64,
     /// What it says of its files.
     pub persistence: Persistence,
     /// `redis_version`.

@@ -37,7 +37,7 @@ fn next(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     if let Some(found) = form(topology) {
         return found;
     }
-    let steps: [fn(&Topology<'_>) -> Found; 17] = [
+    let steps: [fn(&Topology<'_>) -> Found; 18] = [
         nothing_left,
         heal_addresses,
         relink,
@@ -46,6 +46,7 @@ fn next(topology: &Topology<'_>) -> (Step, Vec<Action>) {
         close_slots,
         forget,
         join,
+        functions,
         reclaim,
         accept_loss,
         wait_for_owners,
@@ -445,6 +446,18 @@ fn join(topology: &Topology<'_>) -> Found {
     if resets.is_empty() { act(Step::Join, joins) } else { act(Step::Join, resets) }
         .or_else(|| if foreign { wait(Wait::ForeignNode) } else { None })
         .or_else(|| if gossip { wait(Wait::Gossip) } else { None })
+}
+
+/// Copies the function libraries to primaries that have no slots yet: they are in no slot, so no migration brings them. Replicas get
+/// them from their primaries, and a primary that has slots is left to its user.
+fn functions(topology: &Topology<'_>) -> Found {
+    let from = topology.owners().find(|owner| owner.node.libraries > 0)?.address()?;
+    let lacks = |member: &&Member<'_>| {
+        let new = member.is_primary() && !topology.owned.contains_key(&member.node.id);
+        new && stays(topology, member) && member.node.libraries == 0
+    };
+    let lacking = topology.core.iter().filter(lacks).filter_map(Member::address);
+    act(Step::Functions, lacking.map(|to| Action::CopyFunctions { from: from.clone(), to }).collect())
 }
 
 fn covers(topology: &Topology<'_>, slots: &Slots) -> bool {

@@ -284,6 +284,7 @@ impl Actor<'_> {
             Action::Replicate { node, primary } => {
                 self.send(node, "REPLICATE", cluster().arg("REPLICATE").arg(primary.to_string())).await
             }
+            Action::CopyFunctions { from, to } => self.copy_functions(from, to).await,
             Action::Forget { node, id } => {
                 match self.send(node, "FORGET", cluster().arg("FORGET").arg(id.to_string())).await {
                     // Somebody forgot it already, which is what was wanted.
@@ -339,6 +340,15 @@ impl Actor<'_> {
             }
             Action::Move(moving) => self.slots(moving).await.map(drop),
         }
+    }
+
+    async fn copy_functions(&mut self, from: &NodeAddress, to: &NodeAddress) -> Result<(), ActError> {
+        let mut connection = self.at(from).await?;
+        self.still_leads(COMMAND_DEADLINE)?;
+        let refused = |source| ActError::Refused { pod: from.pod.clone(), source };
+        let libraries: Vec<u8> =
+            connection.send("FUNCTION DUMP", cmd("FUNCTION").arg("DUMP")).await.map_err(refused)?;
+        self.send(to, "FUNCTION RESTORE", cmd("FUNCTION").arg("RESTORE").arg(libraries)).await
     }
 
     /// `CLUSTER SETSLOT` for all slots at once, on all nodes at the same time.

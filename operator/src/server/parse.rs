@@ -106,6 +106,7 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
         migrating,
         importing,
         held: false,
+        libraries: count("number_of_libraries"),
         settings: BTreeMap::new(),
         persistence: Persistence {
             write_failed: get("aof_last_write_status") == "err",

@@ -193,6 +193,9 @@ impl Model {
                 assert!(observed.pods.iter().any(|pod| pod.redis.as_ref().unwrap().id == primary));
             }
         }
+        let libraries = observed.pods.iter().map(|pod| pod.redis.as_ref().unwrap().libraries);
+        let libraries: std::collections::BTreeSet<u64> = libraries.collect();
+        assert_eq!(libraries.len(), 1, "a node lacks function libraries");
         let mut copies: Vec<usize> = observed
             .pods
             .iter()

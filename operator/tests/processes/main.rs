@@ -69,6 +69,7 @@ fn main() {
         trial("all_replicas_become_primaries", all_replicas_become_primaries),
         trial("a_wrong_password_is_told_from_silence", a_wrong_password_is_told_from_silence),
         trial("a_foreign_node_at_an_address_of_ours_is_not_met", a_foreign_node_is_not_met),
+        trial("new_primaries_get_the_function_libraries", new_primaries_get_functions),
         trial("a_blank_node_at_an_address_of_ours_is_not_taken_in", a_blank_node_is_not_taken_in),
         trial("an_address_passes_to_another_cluster", an_address_passes_to_another_cluster),
         trial("without_the_lease_nothing_is_said", without_the_lease_nothing_is_said),
@@ -847,6 +848,25 @@ async fn a_blank_node_is_not_taken_in() {
     assert_eq!((plan.step, plan.actions.len()), (Step::Wait(Wait::Pods), 0));
     announce("ns").await;
     servers.settle(A_WHILE).await;
+}
+
+async fn new_primaries_get_functions() {
+    let mut servers = formed(3, 0, false).await;
+    let library = "#!lua name=lib\nredis.register_function('one', function(keys) return 1 end)";
+    for ordinal in 0..3 {
+        let mut connection = servers.access.connect(servers.ip(ordinal)).await.unwrap();
+        let load = cmd("FUNCTION").arg("LOAD").arg(library).take();
+        connection.send::<()>("FUNCTION LOAD", &load).await.unwrap();
+    }
+    fill(&servers, 100).await;
+    servers.goal.size = 5;
+    let steps = servers.settle(A_WHILE).await;
+    assert!(steps.contains(&Step::Functions), "{steps:?}");
+    let mut client = ClusterClient::new(servers.access.clone(), servers.ip(0));
+    for key in (0..100).map(|key| format!("key-{key}")) {
+        let call = cmd("FCALL").arg("one").arg(1).arg(&key).take();
+        assert_eq!(client.send::<u32>(&key, &call).await.unwrap(), 1, "{key}");
+    }
 }
 
 async fn without_the_lease_nothing_is_said() {

@@ -63,6 +63,10 @@ impl Model {
                 redis.importing.clear();
                 self.replicate();
             }
+            Action::CopyFunctions { from, to } => {
+                let libraries = self.redis(from)?.libraries;
+                self.redis(to)?.libraries = libraries;
+            }
             Action::Forget { node, id } => {
                 let redis = self.redis(node)?;
                 if *id == redis.id || redis.primary == Some(*id) {

@@ -87,11 +87,13 @@ impl Model {
                 .or_else(|| self.pods[&ordinal].redis.table.get(&primary).map(|entry| entry.ip));
             let keys = source
                 .filter(|source| bound == Some(self.pods[source].ip))
-                .map(|source| self.pods[&source].redis.keys.clone());
+                .map(|source| (self.pods[&source].redis.keys.clone(), self.pods[&source].redis.libraries));
             let redis = &mut self.pods.get_mut(&ordinal).unwrap().redis;
             redis.bound = bound;
             match keys {
-                Some(keys) => (redis.keys, redis.down, redis.fresh) = (keys, 0, false),
+                Some((keys, libraries)) => {
+                    (redis.keys, redis.down, redis.fresh, redis.libraries) = (keys, 0, false, libraries);
+                }
                 None => redis.down += ROUND_SECONDS,
             }
         }

@@ -58,6 +58,8 @@ struct Redis {
     meets: BTreeSet<IpAddr>,
     /// Not promoted, and takes no writes, until it is started again.
     held: bool,
+    /// Number of function libraries.
+    libraries: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -205,6 +207,7 @@ impl Model {
             banned: BTreeMap::new(),
             meets: BTreeSet::new(),
             held: false,
+            libraries: 0,
         }
     }
 
@@ -328,6 +331,7 @@ impl Model {
             let own =
                 (0..self.goal.slots).filter(|slot| pod.redis.owner[usize::from(*slot)] == Some(pod.redis.id));
             pod.redis.keys = own.flat_map(|slot| [(slot, 0), (slot, 1)]).collect();
+            pod.redis.libraries = 1;
         }
         self.replicate();
     }

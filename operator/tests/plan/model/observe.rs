@@ -118,6 +118,7 @@ impl Model {
             migrating: redis.migrating.clone(),
             importing: redis.importing.clone(),
             held: redis.held,
+            libraries: redis.libraries,
             settings: Default::default(),
             persistence: Default::default(),
             version: "7.0.15".into(),
