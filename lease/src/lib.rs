@@ -5,14 +5,14 @@
 //! by the candidate's own clock from when *it* saw the last change: clocks of different machines are never compared.
 //!
 //! Start at [`elect`]. What acts asks [`Leadership::holds_for`] before every step: it is false early enough that a step
-//! which takes no longer than it said ends before anybody else can lead, also after the process was frozen.
+//! which takes no longer than it said ends before anybody else can lead, also after the process was frozen or its machine suspended.
 //! This crate knows nothing of what is led.
 
 mod record;
 
 use std::{
     sync::{Arc, RwLock},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use k8s_openapi::{
@@ -57,10 +57,29 @@ impl Terms {
     }
 }
 
+/// A moment by two clocks: one stands still while the machine is suspended, the other can be set. What one of them says is over
+/// is over.
+#[derive(Clone, Copy, Debug)]
+struct Moment(Instant, SystemTime);
+
+impl Moment {
+    fn now() -> Self {
+        Self(Instant::now(), SystemTime::now())
+    }
+
+    fn plus(self, time: Duration) -> Self {
+        Self(self.0 + time, self.1 + time)
+    }
+
+    fn is_after(self, other: Self) -> bool {
+        self.0 > other.0 && self.1 > other.1
+    }
+}
+
 /// Whether this replica leads, and for how long for certain. Cheap to clone and to ask.
 #[derive(Clone, Debug)]
 pub struct Leadership {
-    until: Arc<RwLock<Option<Instant>>>,
+    until: Arc<RwLock<Option<Moment>>>,
     changed: watch::Sender<bool>,
 }
 
@@ -75,14 +94,14 @@ impl Leadership {
     pub fn unopposed() -> Self {
         let leadership = Self::default();
         // 136 years.
-        leadership.set(Some(Instant::now() + Duration::from_secs(u32::MAX.into())));
+        leadership.set(Some(Moment::now().plus(Duration::from_secs(u32::MAX.into()))));
         leadership
     }
 
     /// Whether nobody else can lead before so much time has passed.
     pub fn holds_for(&self, time: Duration) -> bool {
         let until = *self.until.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        until.is_some_and(|until| Instant::now() + time < until)
+        until.is_some_and(|until| until.is_after(Moment::now().plus(time)))
     }
 
     /// Whether this replica leads now.
@@ -97,7 +116,7 @@ impl Leadership {
         let _ = changed.wait_for(|leads| *leads).await;
     }
 
-    fn set(&self, until: Option<Instant>) {
+    fn set(&self, until: Option<Moment>) {
         *self.until.write().unwrap_or_else(std::sync::PoisonError::into_inner) = until;
         self.changed.send_if_modified(|leads| std::mem::replace(leads, until.is_some()) != until.is_some());
     }
@@ -132,11 +151,11 @@ pub async fn elect(
 ) -> End {
     let api: Api<Lease> = Api::namespaced(client, &terms.namespace);
     let mut seen = Seen::default();
-    let mut renewed: Option<Instant> = None;
+    let mut renewed: Option<Moment> = None;
     tokio::pin!(shutdown);
     loop {
         // Before the request: whoever sees the write sees it later than this.
-        let asked = Instant::now();
+        let asked = Moment::now();
         let patience = terms.retry.max(Duration::from_secs(1)) * 2;
         let turn = tokio::time::timeout(patience, turn(&api, terms, &mut seen));
         let held = tokio::select! {
@@ -149,7 +168,7 @@ pub async fn elect(
                     info!(lease = terms.name, identity = terms.identity, "leading");
                 }
                 renewed = Some(asked);
-                leadership.set(Some(asked + terms.duration));
+                leadership.set(Some(asked.plus(terms.duration)));
             }
             Ok(false) if renewed.is_some() => {
                 warn!(lease = terms.name, holder = seen.holder(), "another replica leads now");
@@ -163,7 +182,7 @@ pub async fn elect(
                 "no answer about the lease"
             ),
         }
-        if renewed.is_some_and(|renewed| renewed.elapsed() > terms.renew_deadline) {
+        if renewed.is_some_and(|renewed| !renewed.plus(terms.renew_deadline).is_after(Moment::now())) {
             warn!(lease = terms.name, "the lease was not renewed in time");
             leadership.set(None);
             return End::Lost;
@@ -254,5 +273,20 @@ mod tests {
     #[test]
     fn a_single_replica_leads_for_more_than_a_day() {
         assert!(Leadership::unopposed().holds_for(Duration::from_secs(30 * 86400)));
+    }
+
+    /// The monotonic clock of Linux does not count the time for which a machine is suspended.
+    #[test]
+    fn a_machine_that_was_suspended_does_not_lead() {
+        let leadership = Leadership::default();
+        let (term, suspended) = (Duration::from_secs(15), Duration::from_secs(60));
+        leadership.set(Some(Moment::now().plus(term)));
+        assert!(leadership.leads());
+        let renewed = Moment(Instant::now(), SystemTime::now() - suspended);
+        leadership.set(Some(renewed.plus(term)));
+        assert!(!leadership.leads());
+        // Neither does one with a clock that was set back.
+        leadership.set(Some(Moment(Instant::now(), SystemTime::now() + suspended)));
+        assert!(!leadership.leads());
     }
 }
