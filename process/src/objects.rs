@@ -78,7 +78,10 @@ where
     let found = api.get_opt(name).await.map_err(during(format!("get {} {name}", K::kind(&()))))?;
     match found {
         Some(found) if !is_controlled_by(&found, owner) => Ok(Applied::NameTaken(name_taken(&found, owner))),
-        Some(found) if holds(wanted, &serde_json::to_value(&found).unwrap_or_default()) => {
+        Some(found)
+            if holds(wanted, &serde_json::to_value(&found).unwrap_or_default())
+                && !drops_any(wanted, &found, manager) =>
+        {
             Ok(Applied::Unchanged(found))
         }
         found => {
@@ -109,17 +112,58 @@ pub fn is_controlled_by(object: &impl ResourceExt, owner: &impl ResourceExt) -> 
     owners.any(|one| Some(&one.uid) == owner.meta().uid.as_ref())
 }
 
-/// Whether all that is wanted is found. What Kubernetes and others have added beside it does not count, so that nobody fights.
+/// Whether all that is wanted is found. What Kubernetes and others have added beside it does not count, so that nobody fights. A
+/// list of texts or numbers, such as arguments, is one value; of a list of objects, others may have added some.
 pub fn holds(wanted: &Value, found: &Value) -> bool {
     match (wanted, found) {
         (Value::Object(wanted), Value::Object(found)) => {
             wanted.iter().all(|(key, value)| found.get(key).is_some_and(|found| holds(value, found)))
         }
-        (Value::Array(wanted), Value::Array(found)) => {
+        (Value::Array(wanted), Value::Array(found)) if wanted.iter().all(Value::is_object) => {
             wanted.iter().all(|value| found.iter().any(|found| holds(value, found)))
         }
         _ => wanted == found,
     }
+}
+
+/// Whether `manager` applied something to the object that is not wanted any more, such as the environment variable of an earlier
+/// release: only then applying what is wanted removes it.
+fn drops_any(wanted: &Value, found: &impl ResourceExt, manager: &str) -> bool {
+    let ours = found.managed_fields().iter().filter(|entry| {
+        entry.manager.as_deref() == Some(manager)
+            && entry.operation.as_deref() == Some("Apply")
+            && entry.subresource.as_deref().is_none_or(str::is_empty)
+    });
+    ours.filter_map(|entry| entry.fields_v1.as_ref()).any(|fields| drops(wanted, &fields.0))
+}
+
+/// Whether a field of this set is not wanted. Kubernetes writes `f:KEY` for the fields of an object, and `k:KEYS` or `v:VALUE` for
+/// the items of a list that has several managers.
+fn drops(wanted: &Value, owned: &Value) -> bool {
+    let owned = owned.as_object().into_iter().flatten();
+    owned.filter_map(|(path, below)| Some((path.split_once(':')?, below))).any(|((kind, name), below)| {
+        let items = || wanted.as_array().into_iter().flatten();
+        let wanted = match kind {
+            "f" => wanted.get(name),
+            "k" => {
+                let keys: Value = serde_json::from_str(name).unwrap_or_default();
+                // A key that was left out has its default.
+                let is_it = |item: &&Value| {
+                    keys.as_object().is_some_and(|keys| {
+                        keys.iter().all(|(key, value)| item.get(key).is_none_or(|own| own == value))
+                    })
+                };
+                items().find(is_it)
+            }
+            "v" => {
+                let value: Value = serde_json::from_str(name).unwrap_or_default();
+                items().find(|item| **item == value)
+            }
+            // By position, which says nothing.
+            _ => return false,
+        };
+        wanted.is_none_or(|wanted| drops(wanted, below))
+    })
 }
 
 #[cfg(test)]
@@ -137,5 +181,54 @@ mod tests {
         found["containers"][1]["image"] = json!("a:2");
         assert!(!holds(&wanted, &found));
         assert!(!holds(&wanted, &json!({"replicas": 3})));
+    }
+
+    /// A release without an argument, or with another order of them.
+    #[test]
+    fn a_dropped_argument_is_a_difference() {
+        let pod = |arguments: Value| json!({"containers": [{"name": "a", "args": arguments}]});
+        let found = pod(json!(["--verbose", "--port=1"]));
+        assert!(holds(&pod(json!(["--verbose", "--port=1"])), &found));
+        assert!(!holds(&pod(json!(["--port=1"])), &found));
+        assert!(!holds(&pod(json!(["--port=1", "--verbose"])), &found));
+    }
+
+    /// What the API server notes after an apply of two containers, one of them with a port and variables.
+    #[test]
+    fn what_a_release_drops_is_a_difference() {
+        let owned = json!({
+            "f:metadata": {"f:labels": {"f:app.example.com/name": {}}, "f:finalizers": {"v:\"a/b\"": {}}},
+            "f:spec": {"f:containers": {
+                "k:{\"name\":\"a\"}": {
+                    ".": {}, "f:name": {}, "f:args": {},
+                    "f:env": {"k:{\"name\":\"LOG\"}": {".": {}, "f:name": {}, "f:value": {}}},
+                    "f:ports": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}}},
+                },
+            }},
+        });
+        let wanted = json!({
+            "metadata": {"labels": {"app.example.com/name": "x"}, "finalizers": ["a/b"]},
+            "spec": {"containers": [{
+                "name": "a", "args": ["--port=1"], "env": [{"name": "LOG", "value": "info"}],
+                "ports": [{"containerPort": 80}],
+            }]},
+        });
+        assert!(!drops(&wanted, &owned));
+        for dropped in [
+            "/metadata/labels/app.example.com~1name",
+            "/metadata/finalizers",
+            "/spec/containers/0/args",
+            "/spec/containers/0/env",
+            "/spec/containers/0/ports",
+            "/spec/containers",
+        ] {
+            let mut less = wanted.clone();
+            let (parent, key) = dropped.rsplit_once('/').unwrap();
+            less.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(&key.replace("~1", "/"));
+            assert!(drops(&less, &owned), "{dropped}");
+        }
+        let mut less = wanted.clone();
+        less["spec"]["containers"][0]["env"][0]["name"] = json!("LEVEL");
+        assert!(drops(&less, &owned), "a variable with another name");
     }
 }
