@@ -106,8 +106,9 @@ pub fn json(text: String) -> String {
     })
 }
 
-/// YAML with hidden characters and commands escaped, where all texts that have any are double-quoted.
+/// YAML with hidden characters and commands escaped, where all texts that have any are double-quoted, except keys.
 pub fn quoted_yaml(text: String) -> String {
+    let text = if acts(&text) { text.split_inclusive('\n').map(with_quoted_key).collect() } else { text };
     in_strings(text, "#\\x23[", |out, c| {
         let _ = match c as u32 {
             code @ ..=0xff => write!(out, "\\x{code:02x}"),
@@ -115,6 +116,34 @@ pub fn quoted_yaml(text: String) -> String {
             code => write!(out, "\\U{code:08x}"),
         };
     })
+}
+
+fn acts(text: &str) -> bool {
+    text.contains(is_hidden) || text.contains("##[")
+}
+
+/// A line of YAML with its key in double quotes, if an escape in it has to count.
+fn with_quoted_key(line: &str) -> String {
+    let mut rest = line.trim_start_matches(' ');
+    while let Some(item) = rest.strip_prefix("- ") {
+        rest = item.trim_start_matches(' ');
+    }
+    let colon = || rest.find(": ").or_else(|| rest.trim_end().strip_suffix(':').map(str::len));
+    let (key, value) = match rest.strip_prefix('\'') {
+        Some(quoted) => match quoted.replace("''", "\0\0").find('\'') {
+            Some(end) => (quoted[..end].replace("''", "'"), &quoted[end + 1..]),
+            None => return line.to_owned(),
+        },
+        None => match colon().filter(|_| !rest.starts_with('"')) {
+            Some(end) => (rest[..end].to_owned(), &rest[end..]),
+            None => return line.to_owned(),
+        },
+    };
+    if !acts(&key) {
+        return line.to_owned();
+    }
+    let before = &line[..line.len() - rest.len()];
+    format!("{before}\"{}\"{value}", key.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 fn in_strings(text: String, bracket: &str, escape: impl Fn(&mut String, char)) -> String {
@@ -152,7 +181,10 @@ mod tests {
 
     #[test]
     fn what_is_hidden_in_strings_is_escaped_and_reads_as_it_was() {
-        let value = serde_json::json!({"a\u{202e}": "\u{7f}\u{9b}\u{2028}\u{e0041}\u{1b}##[debug]"});
+        let value = serde_json::json!({
+            "a\u{202e}": "\u{7f}\u{9b}\u{2028}\u{e0041}\u{1b}##[debug]",
+            "##[debug]it's": [{"x##[debug]": 1}, {"\\\"\u{200b}": {"b\u{2028}": []}}],
+        });
         let text = json(value.to_string());
         assert!(!text.contains(is_hidden) && !has_command(&text), "{text}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);

@@ -77,8 +77,8 @@ impl Serialize for Text<'_> {
 }
 
 /// Texts that a block or plain scalar does not carry to libyaml: a tab where it counts indentation, carriage
-/// returns and other breaks that it normalises, characters it refuses or nobody sees, lines that a workflow would act on, `<<` as a key, and white space at the end of
-/// lines, which editors eat.
+/// returns and other breaks that it normalises, characters it refuses or nobody sees, lines that a workflow would act on,
+/// `<<` as a key, and white space at the end of lines, which editors eat.
 fn needs_quotes(text: &str) -> bool {
     let multi_line = text.contains('\n');
     text == "<<"
