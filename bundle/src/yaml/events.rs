@@ -92,7 +92,7 @@ fn run<'p, 'a>(
     for event in granit::Parser::new_from_str_with_options(part, options) {
         let (event, span) = event.map_err(|error| {
             let at = error.marker().byte_offset().unwrap_or(0).min(part.len());
-            let at = tab_after(part, at).unwrap_or(at);
+            let at = tab_after(part, at, &error.info()).unwrap_or(at);
             let under_indented = *error.kind() == granit::ErrorKind::InvalidQuotedScalarIndent;
             let error = SyntaxError::new(error.info(), span_of(at, at));
             if under_indented { Refusal::UnderIndented { after, error } } else { Refusal::Other(error) }
@@ -122,8 +122,10 @@ fn run<'p, 'a>(
     Ok(builder.finish(span_of(part.len(), part.len())))
 }
 
-/// The tab that the parser stumbled over where it names the end of the line before.
-fn tab_after(part: &str, at: usize) -> Option<usize> {
+/// The tab that the parser stumbled over where it names a place in the line before.
+fn tab_after(part: &str, at: usize, message: &str) -> Option<usize> {
+    let line = part.get(at..)?.lines().next()?;
+    let at = if message.contains("tab") && !line.contains('\t') { at + line.len() } else { at };
     let rest = part.get(at..)?;
     let blank = rest.len() - rest.trim_start_matches([' ', '\r', '\n']).len();
     (rest.get(..blank)?.contains('\n') && rest.get(blank..)?.starts_with('\t')).then_some(at + blank)
