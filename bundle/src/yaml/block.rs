@@ -214,6 +214,7 @@ impl<'a> Reader<'a> {
         if !self.room.take(1) {
             return Err(NeedsFullParser);
         }
+        grow(&mut self.items);
         self.items.push(item);
         Ok(())
     }
@@ -227,6 +228,7 @@ impl<'a> Reader<'a> {
         if !self.room.take(2) {
             return Err(NeedsFullParser);
         }
+        grow(&mut self.entries);
         self.entries.push(entry);
         Ok(())
     }
@@ -687,6 +689,15 @@ impl<'a> Reader<'a> {
             }
             _ => Err(NeedsFullParser),
         }
+    }
+}
+
+/// Makes room for one more. Long lists grow by a quarter: doubling one takes three times its size for a moment, which the memory that
+/// [`Room`] grants does not count.
+fn grow<T>(list: &mut Vec<T>) {
+    const LONG: usize = 1 << 18;
+    if list.len() == list.capacity() && list.len() >= LONG {
+        list.reserve_exact(list.len() / 4);
     }
 }
 
