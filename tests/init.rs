@@ -631,7 +631,7 @@ fn the_next_command_leaves_a_bundle_of_others_alone() {
 }
 
 #[test]
-fn the_next_command_leaves_the_bundle_of_another_package_alone() {
+fn the_next_command_leaves_the_bundle_alone_of_which_the_package_is_taken() {
     let annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: other, operators.operatorframework.io.bundle.manifests.v1: manifests/}\n";
     let files = [
         ("deploy/crd.yaml", CRD),
@@ -642,9 +642,11 @@ fn the_next_command_leaves_the_bundle_of_another_package_alone() {
     let (_directory, at) = project("echo", &files);
     let output = olmkit(&at, &["bundle", "init"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("bundle (a bundle of the package `other`)"), "{said}");
+    assert!(said.contains("bundle (a bundle by another tool)"), "{said}");
+    let text = fs::read_to_string(at.join("olmkit.yaml")).expect("a package file");
+    assert!(text.contains("\npackage: other\n"), "{text}");
     let next = said.lines().last().and_then(|line| line.split('`').nth(1)).expect("the next command");
-    assert!(next.ends_with(" --output-dir echo-bundle"), "{next}");
+    assert!(next.ends_with(" --output-dir bundle-olmkit"), "{next}");
     let output = olmkit(&at, &next.split(' ').skip(1).collect::<Vec<_>>());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(fs::read_to_string(at.join("bundle/manifests/other.yaml")).expect("it is there"), CRD);

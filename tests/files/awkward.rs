@@ -66,7 +66,11 @@ fn check(words: &[&str], name: &str, (out, talk): &(String, String)) {
     let is_for_github = words.last() == Some(&"github");
     assert!(is_for_github || !has_command(out), "{words:?} of {name:?}:\n{out}");
     match *words.last().unwrap() {
-        "json" | "sarif" => drop(serde_json::from_str::<Value>(out).unwrap()),
+        // A catalog is a stream of values.
+        "json" | "sarif" => {
+            let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(out).into_iter().collect();
+            assert!(values.is_ok_and(|values| !values.is_empty()), "{words:?} of {name:?}:\n{out}");
+        }
         // Our own commands, and nothing else at the start of a line.
         "github" => {
             let is_ours =

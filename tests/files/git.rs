@@ -117,7 +117,7 @@ fn objects_that_are_elsewhere_are_not_fetched_by_a_program_of_the_checkout() {
         assert!(output.status.success(), "{args:?}: {}", said(&output));
         String::from_utf8(output.stdout).unwrap()
     };
-    let id = git(&["rev-parse", "HEAD:catalog.yaml"]);
+    let id = git(&["rev-parse", "HEAD:catalog/redis-operator/catalog.yaml"]);
     let object = at.join(".git/objects").join(&id[..2]).join(id[2..].trim());
     fs::remove_file(object).unwrap();
     for (key, value) in [

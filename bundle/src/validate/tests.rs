@@ -207,7 +207,8 @@ fn messages_and_help_are_in_the_house_style() {
         assert!(finding.place.is_some(), "no place: {finding:?}");
         for text in [finding.message.as_str(), help] {
             let starts_well = text.starts_with(|c: char| c.is_lowercase() || c == '`' || c.is_ascii_digit());
-            let is_name = ["OLM", "JSON", "YAML", "CRD"].iter().any(|name| text.starts_with(name));
+            let is_name =
+                ["OLM", "JSON", "YAML", "CRD", "Kubernetes"].iter().any(|name| text.starts_with(name));
             assert!(starts_well || is_name, "{text}");
             assert!(!text.ends_with('.') && !text.contains('\n'), "{text}");
             assert_eq!(text.matches('`').count() % 2, 0, "{text}");

@@ -168,7 +168,7 @@ fn what_has_no_place_in_the_catalog() {
     catalog.yaml:38:1: the catalog cannot be read completely: a blob of a catalog is a map, found a list (help: `catalog validate` lists every place)
     catalog.yaml:13:7: the channel `stable` is invalid: it has several heads (help: `catalog validate` lists what is wrong)
     catalog.yaml:11:9: the version of `redis.v0.1.0` in the channel `stable` is not known (help: `catalog validate` lists what is wrong)
-    catalog.yaml:15:7: with `redis.v0.3.0` the channel `stable` would be invalid: every entry is replaced or skipped (help: the edges of its neighbours are not those of the policy: edit the channel by hand)
+    catalog.yaml:15:7: with `redis.v0.3.0` the channel `stable` would be invalid: every entry is replaced or skipped (help: its edges and those of its neighbours do not fit together: choose a version policy with --policy, or edit the channel by hand)
     ");
 }
 
