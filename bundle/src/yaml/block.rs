@@ -214,7 +214,7 @@ impl<'a> Reader<'a> {
         if !self.room.take(1) {
             return Err(NeedsFullParser);
         }
-        grow(&mut self.items);
+        grow(&mut self.items, &self.room, self.bytes.len() - self.at);
         self.items.push(item);
         Ok(())
     }
@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
         if !self.room.take(2) {
             return Err(NeedsFullParser);
         }
-        grow(&mut self.entries);
+        grow(&mut self.entries, &self.room, self.bytes.len() - self.at);
         self.entries.push(entry);
         Ok(())
     }
@@ -692,12 +692,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Makes room for one more. Long lists grow by a quarter: doubling one takes three times its size for a moment, which the memory that
-/// [`Room`] grants does not count.
-fn grow<T>(list: &mut Vec<T>) {
+/// Makes room for one more. A list that gets long takes at once what the rest of the text could need, within what [`Room`] grants:
+/// each time that it doubled, the allocator would keep the addresses of its earlier place.
+fn grow<T>(list: &mut Vec<T>, room: &Room, rest: usize) {
     const LONG: usize = 1 << 18;
+    // `1,` or `- `
+    const SHORTEST: usize = 2;
     if list.len() == list.capacity() && list.len() >= LONG {
-        list.reserve_exact(list.len() / 4);
+        list.reserve_exact((rest / SHORTEST).min(room.left() / size_of::<T>()) + 1);
     }
 }
 

@@ -33,6 +33,11 @@ impl Room {
         Self { left: whole, whole }
     }
 
+    /// The bytes that are left.
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
     /// Takes what so many values need; false when there is too little.
     pub(super) fn take(&mut self, values: usize) -> bool {
         let left = self.left.checked_sub(values.saturating_mul(size_of::<Node<'_>>()));
