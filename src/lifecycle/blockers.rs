@@ -1,7 +1,7 @@
 //! What keeps OLM from installing a version, known before anything is touched: one list for `plan`, `approve`, `install`, `upgrade`,
 //! `operator test` and the doctor. Each has the code that the doctor gives it once it has happened; `--accept CODE` goes on nevertheless.
 //!
-//! What needs only the manifests is decided here, by pure functions; [`super::preflight`] adds what has to be asked of the cluster and
+//! What needs only the manifests is decided here, by pure functions; `preflight` adds what has to be asked of the cluster and
 //! of catalogs: CRDs with their custom resources, dependencies, APIs.
 
 use std::fmt;
