@@ -214,7 +214,8 @@ impl<'a> Reader<'a> {
         if !self.room.take(1) {
             return Err(NeedsFullParser);
         }
-        grow(&mut self.items, &self.room, self.bytes.len() - self.at);
+        let rest = self.rest();
+        grow(&mut self.items, &self.room, rest);
         self.items.push(item);
         Ok(())
     }
@@ -228,9 +229,15 @@ impl<'a> Reader<'a> {
         if !self.room.take(2) {
             return Err(NeedsFullParser);
         }
-        grow(&mut self.entries, &self.room, self.bytes.len() - self.at);
+        let rest = self.rest();
+        grow(&mut self.entries, &self.room, rest);
         self.entries.push(entry);
         Ok(())
+    }
+
+    /// The bytes that are not read yet. A text whose last line does not end with a line break is left one byte behind its end.
+    fn rest(&self) -> usize {
+        self.bytes.len().saturating_sub(self.at)
     }
 
     fn close(&mut self, first: usize) -> Read<Mapping<'a>> {
