@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM, once for the whole process: who changes a cluster or a registry ends in order and says what was done.
 //!
 //! A process that has asked to be told of a signal is never again ended by it. So without [`Work`] going on this does what the
-//! system would have done; with it, whoever waits for a cluster or a registry is told, by [`signalled`].
+//! system would have done; with it, code that waits for a cluster or a registry learns of the signal by [`signalled`].
 
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,7 +65,7 @@ pub async fn signalled() {
     signals.noticed.send_replace(true);
 }
 
-/// Whether there was a signal, for work that waits for nobody: whoever asks ends in order then.
+/// Whether there was a signal, for work that waits for nothing and has to end in order.
 pub fn was_signalled() -> bool {
     let Some(signals) = SIGNALS.get() else { return false };
     let happened = *signals.happened.borrow();
@@ -88,7 +88,7 @@ fn listen(ready: mpsc::Sender<()>) {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        // Whoever made this thread is just about to set it.
+        // The code that started this thread is about to set it.
         let signals = SIGNALS.wait();
         // Counted before they are told: work that is told ends, and still has to say what it leaves behind.
         let idle = GOING_ON.load(Ordering::SeqCst) == 0;

@@ -224,7 +224,7 @@ impl Printer {
     }
 }
 
-/// The answer is known, and does not reach whoever asked.
+/// The answer is known, and cannot be printed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to standard output")]
 struct CannotPrint {

@@ -1,5 +1,5 @@
-//! Sentences for people that name commands: each command stays a value, so that whoever prints the sentence can say which cluster
-//! the command acts on.
+//! Sentences for people that name commands: each command stays a value, so that the code that prints the sentence can say which
+//! cluster the command acts on.
 
 use std::fmt::{self, Display};
 use std::ops::Add;

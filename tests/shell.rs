@@ -134,7 +134,7 @@ fn manual_pages_replace_manual_pages_alone() {
     }
 }
 
-/// Whoever asks for help and gets none has to see that from the exit code.
+/// A user who asks for help and gets none has to see that from the exit code.
 #[test]
 fn help_that_cannot_be_printed_is_an_error() {
     for arguments in [&["--help"][..], &["operator", "upgrade", "--help"], &["--version"]] {

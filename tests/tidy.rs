@@ -1,4 +1,4 @@
-//! House rules as tests: who may depend on whom, which licences come along, what must be fresh.
+//! House rules as tests: which crate may depend on which, which licences come along, what must be fresh.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

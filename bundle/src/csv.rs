@@ -1,7 +1,7 @@
 //! The ClusterServiceVersion as OLM reads it: the manifest that says how an operator is installed and shown.
 //!
 //! These are wire types: open, with OLM's own names, every field optional in the way Go's zero values are. They
-//! read what is there and check nothing; [`crate::validate`] does. Unknown fields are not kept here: whoever
+//! read what is there and check nothing; [`crate::validate`] does. Unknown fields are not kept here: code that
 //! must keep them holds the document beside the typed view (see [`crate::parse::Csv`]).
 
 pub mod types;

@@ -2,7 +2,7 @@
 //!
 //! An error means that work could not be done; a finding means that it was, and that something about the input
 //! is wrong or odd. Findings are values: they carry their code, a place people can open, and the way out, and
-//! whoever shows them needs nothing else.
+//! reports need nothing else to show them.
 
 use std::collections::BTreeSet;
 use std::fmt;

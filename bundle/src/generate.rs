@@ -105,7 +105,7 @@ pub struct Request<'r> {
     pub descriptors: Descriptors,
 }
 
-/// What came of it.
+/// A generated bundle.
 #[derive(Debug)]
 pub struct Generated<'r> {
     /// The name of the ClusterServiceVersion.

@@ -1,7 +1,8 @@
 //! The Deployment that OLM makes of an entry of `spec.install.spec.deployments`: with the certificate of its webhooks, the
 //! annotations of the ClusterServiceVersion, the name of its OperatorCondition and the settings of the Subscription.
 //!
-//! Whoever judges a pod judges it as OLM makes it (operator-lifecycle-manager `pkg/controller/install/{deployment,certresources}.go`;
+//! Every rule about pods looks at the pod that OLM makes (operator-lifecycle-manager
+//! `pkg/controller/install/{deployment,certresources}.go`;
 //! operator-controller `internal/operator-controller/rukpak/render/registryv1/generators`).
 
 use std::collections::{BTreeMap, BTreeSet};

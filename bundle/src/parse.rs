@@ -1,7 +1,7 @@
 //! Text to a bundle: every file's documents, the ClusterServiceVersion, the annotations. Pure, and never refuses.
 //!
 //! A broken bundle is still a [`Bundle`]: what could not be read is kept as the error it is, and the rules of
-//! [`crate::validate`] report it. Whoever needs a sound bundle asks for its parts and gets none.
+//! [`crate::validate`] report it. Code that needs a sound bundle asks for its parts and gets none.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -193,7 +193,7 @@ fn skip_range(at: usize, entry: &fbc::Entry<'_>, errors: &mut Vec<GraphError>) -
     }
 }
 
-/// Entries by name, and who is replaced or skipped by whom.
+/// Entries by name, and which entries replace or skip which.
 pub(crate) struct Names<'e, 'a> {
     entries: &'e [&'e fbc::Entry<'a>],
     by_name: HashMap<&'e str, usize>,

@@ -154,7 +154,7 @@ pub async fn elect(
     let mut renewed: Option<Moment> = None;
     tokio::pin!(shutdown);
     loop {
-        // Before the request: whoever sees the write sees it later than this.
+        // Before the request: other processes see the write later than this.
         let asked = Moment::now();
         let patience = terms.retry.max(Duration::from_secs(1)) * 2;
         let turn = tokio::time::timeout(patience, turn(&api, terms, &mut seen));

@@ -34,8 +34,8 @@ const SERVE_ARGUMENTS: [&str; 3] = ["serve", CONFIGS, "--cache-dir=/tmp/cache"];
 /// The program of a base that understands these.
 const BASE_SERVER: &str = "opm";
 
-/// Where the server and the compiled catalog are in an image that carries them, and whom the server runs as: nobody in particular,
-/// and the group that OpenShift gives whatever user it chooses.
+/// Where the server and the compiled catalog are in an image that carries them, and its user: an arbitrary one, in the group that
+/// OpenShift gives to the users that it chooses.
 const SERVER_PATH: &str = "bin/olmkit-serve";
 const PROBE_PATH: &str = "bin/grpc_health_probe";
 const INDEX_PATH: &str = "cache/catalog.olmkit";

@@ -123,7 +123,7 @@ pub struct GeneratedBundle {
     pub findings: Vec<Finding>,
 }
 
-/// What came of it.
+/// How `bundle generate` ended.
 #[derive(Debug)]
 pub enum Outcome {
     /// A bundle, or why there is none.
@@ -380,7 +380,7 @@ fn dated<'r>(
     Ok(with(time::now(), if given.is_some() { flag } else { By::Rule("the content has changed") }))
 }
 
-/// The annotations of the bundle in a directory that whoever added them keeps when it is generated again.
+/// The annotations of the bundle in a directory that were added by hand: they stay when it is generated again.
 fn kept_annotations(output_dir: &Path) -> BTreeMap<String, String> {
     let mut kept = former::annotations(output_dir);
     kept.retain(|key, _| !is_generated(key));

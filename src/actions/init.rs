@@ -83,7 +83,7 @@ struct Chosen {
 #[derive(Default)]
 struct Survey {
     manifests: BTreeSet<String>,
-    /// Manifests that say again what others say.
+    /// Manifests that repeat objects of others.
     again: BTreeSet<String>,
     samples: BTreeSet<String>,
     /// Samples elsewhere than where the project keeps them.

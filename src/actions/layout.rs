@@ -14,7 +14,7 @@ pub(super) fn is_mixed(tree: &FileTree) -> bool {
 }
 
 /// A catalog with a directory for each package; in JSON when all of it was. `None` when a part of it cannot be read: then
-/// it goes into the image as it is, for whoever serves it to judge.
+/// it goes into the image as it is, and its server judges it.
 ///
 /// # Errors
 /// A package has a name that no directory can have.

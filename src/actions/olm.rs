@@ -62,7 +62,7 @@ pub enum Source {
     Release(Download),
 }
 
-/// What came of it.
+/// How `olm install` ended.
 #[derive(Debug)]
 pub enum Outcome {
     /// OLM works.

@@ -234,7 +234,7 @@ fn elsewhere(text: &str) -> Option<Elsewhere> {
 }
 
 impl Elsewhere {
-    /// Its text, which is `what`. Whoever sits at a terminal is asked for it.
+    /// Its text, which is `what`. On a terminal, the user is asked for it.
     fn read(self, what: &str, limits: Limits) -> Result<String, Failure> {
         match self {
             Self::File(path) => Ok(files::read_text(&path)?),

@@ -1,7 +1,7 @@
 //! A user's directory that a verb writes into.
 //!
-//! - Only the files that the verb names are created, replaced or removed, each by one rename: readers, and whoever
-//!   looks after a kill or a crash, find the old file or the new one. Nothing else in the directory is touched, and the
+//! - Only the files that the verb names are created, replaced or removed, each by one rename: a reader finds the
+//!   old file or the new one, also after a kill or a crash. Nothing else in the directory is touched, and the
 //!   directory itself stays.
 //! - Everything is written to a staging directory first, so a full disk is noticed before the first file changes.
 //! - One writer at a time: a lock on the directory makes the others wait. What a killed writer leaves in the staging

@@ -33,7 +33,7 @@ use crate::shell::argument;
 const MAX_ENTRIES: usize = 20_000;
 /// The largest archive after decompression, in bytes.
 const MAX_UNPACKED: u64 = 32 << 30;
-/// The start of the name of an archive that is being written, by whoever has the directory's lock.
+/// The start of the name of an archive that is being written, by the process that has the directory's lock.
 const UNFINISHED: &str = ".olmkit-archive-";
 /// Where an archive that was made by docker lists its images.
 const DOCKER_LIST: &str = "manifest.json";

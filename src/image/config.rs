@@ -20,7 +20,7 @@ pub struct Config {
     pub labels: BTreeMap<String, String>,
     /// The command that a container runs.
     pub entrypoint: Vec<String>,
-    /// Arguments after the entrypoint, which whoever runs the container can replace.
+    /// Arguments after the entrypoint, which a pod can replace.
     pub cmd: Vec<String>,
     /// Environment variables.
     pub env: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! What happens while images travel, told to whoever shows it.
+//! Events of image transfers, for progress bars and logs.
 
 use std::time::Duration;
 

@@ -92,7 +92,7 @@ impl Engine<'_> {
         Ok(preview.csvs.into_iter().flat_map(|csv| csv.blockers).collect())
     }
 
-    /// Why OLM does not install a newer version that the channel has; none when there is none, or when it is about to.
+    /// Why OLM does not install a newer version of the channel. `None` if the channel has no newer one, or OLM is about to install it.
     fn stays(
         &mut self,
         subscription: &Object<Subscription>,
@@ -110,7 +110,7 @@ impl Engine<'_> {
         let Some(head) = channel.head().filter(|head| *head != installed.name()) else { return Ok(None) };
         let version = Version::parse(&installed.spec.version).ok();
         let newest = package.bundles.get(head).and_then(|bundle| bundle.version.as_ref());
-        // Whoever has more than the channel offers waits for nothing.
+        // An installed version above the channel's head waits for nothing.
         let is_newer = |newest: &VersionRelease| {
             version.as_ref().is_none_or(|own| precedence(&newest.version, own).is_gt())
         };

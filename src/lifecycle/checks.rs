@@ -129,7 +129,7 @@ fn custom_resources(
         for resource in served(&crd) {
             match cluster.list(&resource, None) {
                 Ok(_) => {}
-                // Whoever may install an operator need not be allowed to read what its users made.
+                // An account that may install an operator need not be allowed to read custom resources.
                 Err(ClusterError::Forbidden { .. }) => {}
                 Err(
                     ClusterError::Refused { message, .. }

@@ -228,7 +228,7 @@ fn incomplete(observed: &Observed, csv: &Object<ClusterServiceVersion>) -> Optio
     if plan.status.phase != InstallPlanPhase::Complete {
         return Some(Decision::Wait(Awaited::Install(plan.name().to_owned())));
     }
-    // A version may succeed without what it depends on; whoever approved the plan wants both.
+    // A version may succeed without its dependencies; an approved plan is done when both are.
     let mut carried = plan.spec.cluster_service_version_names.iter().filter_map(|name| observed.csv(name));
     let unfinished = carried.find(|one| {
         !matches!(one.status.phase, CsvPhase::Succeeded | CsvPhase::Replacing | CsvPhase::Deleting)

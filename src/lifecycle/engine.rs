@@ -407,7 +407,7 @@ impl<'e> Engine<'e> {
     pub(super) fn patch(&mut self, resource: &Resource, key: &Key, patch: Value) -> Result<(), EngineError> {
         while !self.options.dry_run {
             match self.cluster.patch(resource, key, &patch) {
-                // One that names a version is made anew by whoever knows what it is for.
+                // A patch that names a resource version is computed again by its caller.
                 Err(error @ ClusterError::Conflict { .. })
                     if patch.pointer("/metadata/resourceVersion").is_none() =>
                 {

@@ -1,4 +1,4 @@
-//! Fields that the API server lets nobody change once an object exists: whoever writes the object with another value is refused.
+//! Fields that the API server lets nobody change once an object exists: it refuses the object with another value.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;

@@ -106,7 +106,7 @@ pub struct Choice {
     pub is_unattended: bool,
 }
 
-/// Whom the API server is to take the user for, as `kubectl --as` has it. The user of the context needs the right to `impersonate`.
+/// The user that requests impersonate, as with `kubectl --as`. The user of the context needs the right to `impersonate`.
 #[derive(Clone, Debug, Default)]
 pub struct Impersonation {
     /// The user, such as `system:serviceaccount:NAMESPACE:NAME`; none for that of the context.
@@ -265,7 +265,7 @@ impl Kubernetes {
     /// # Errors
     /// As [`Kubernetes::connect`], and when the time is over.
     pub fn connect_within(choice: &Choice, limits: Limits) -> Result<Self, ConnectError> {
-        // Whoever uses this as a library may have chosen another provider before; that one serves as well.
+        // A program that embeds this library may have chosen another provider; that one serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

@@ -1,7 +1,7 @@
 //! Which versions belong to a Subscription: those that its status names, and what these replace.
 //!
 //! During an upgrade the status names the new version alone, from the moment that its ClusterServiceVersion exists, while the old one is
-//! `Replacing` and serves until the new one has succeeded. Whoever asks whether a Subscription has a version asks here.
+//! `Replacing` and serves until the new one has succeeded. Every question whether a Subscription has a version is answered here.
 
 /// The names of versions and of what they replace, each once, a version before what it replaces. `replaces` says what a version
 /// replaces; none for one that does not exist.

@@ -105,7 +105,7 @@ pub fn kinds() -> [&'static Resource; 8] {
 }
 
 impl Observed {
-    /// The namespaces that the OperatorGroup selects; none when there is none, or several.
+    /// The namespaces that the OperatorGroup selects; empty without an OperatorGroup, and with several.
     pub fn targets(&self) -> Vec<String> {
         match &self.groups[..] {
             [group] => group.target_namespaces(),

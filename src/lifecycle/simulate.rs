@@ -198,7 +198,7 @@ impl Simulation {
         }
     }
 
-    /// Lets time pass until OLM gives up the InstallPlans whose steps fail: whoever was told so comes back later.
+    /// Lets time pass until OLM gives up the InstallPlans whose steps fail: a user who was told so comes back later.
     pub fn give_up_plans(&mut self) {
         let is_retried = |plan: &Value| {
             let message = plan["status"]["message"].as_str().unwrap_or_default();

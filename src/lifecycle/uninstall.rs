@@ -566,7 +566,7 @@ fn unpacked(plan: &InstallPlan) -> BTreeSet<(String, String)> {
     lookups.chain(referred).collect()
 }
 
-/// What OLM installed because the operator needs it: it stays, and whoever wants it gone as well is told how.
+/// What OLM installed because the operator needs it: it stays, and the sentence says how to remove it too.
 fn dependency_items(
     observed: &Observed,
     subscription: Option<&Object<Subscription>>,

@@ -123,7 +123,7 @@ impl Engine<'_> {
         }
         let goal = Goal {
             way: way.bundles,
-            // Who is there already leaves the Subscription alone.
+            // At the goal already, no plan is approved.
             approve: hops > 0 || remembered(&subscription).is_some() || request.approval.is_some(),
             channel: request.channel.clone(),
             accept: request.accept.clone(),

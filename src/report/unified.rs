@@ -52,7 +52,7 @@ pub(super) fn write_unified(diff: &str, out: &mut dyn io::Write) -> io::Result<b
     Ok(is_escaped)
 }
 
-/// What to tell whoever wants to apply such a difference.
+/// The note below a difference that cannot be applied as it is shown.
 pub(super) const ESCAPED: &str = "note: control characters are shown as `\\r` or `\\u{1b}`: to apply the diff, take it from `--output json`";
 
 fn write_hunk(out: &mut String, group: &[DiffOp], left: &[String], right: &[String], offset: usize) {

@@ -41,7 +41,7 @@ pub(crate) fn olm_crds() -> Option<PathBuf> {
     Some(corpus()?.parent()?.join("olm/crds")).filter(|path| path.is_dir())
 }
 
-#[expect(clippy::print_stderr, reason = "whoever runs the test is told how much was tried")]
+#[expect(clippy::print_stderr, reason = "the log says how much was tried")]
 pub(crate) fn generated_bundles_are_taken() {
     let server = Server::start();
     let mut cluster = server.connect();

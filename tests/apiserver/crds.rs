@@ -113,7 +113,7 @@ impl Api {
 }
 
 /// Holds both verdicts against each other for every CRD, several at a time.
-#[expect(clippy::print_stderr, reason = "whoever runs the test is told how many differences are known")]
+#[expect(clippy::print_stderr, reason = "the log says how many differences are known")]
 fn compare(server: &Server, crds: &[(String, Value)]) {
     let (api, runtime) = (Api::new(server), Runtime::new().unwrap());
     let next = AtomicUsize::new(0);

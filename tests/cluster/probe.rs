@@ -53,7 +53,7 @@ fn serve(port: &str, text: &str) -> Result<(), Box<dyn Error>> {
         let mut stream = stream?;
         stream.set_read_timeout(Some(Duration::from_secs(2)))?;
         let mut request = [0; 4096];
-        // Whoever hangs up early is not a reason to end.
+        // A client that hangs up early does not end the server.
         let answered = stream.read(&mut request).and_then(|_| {
             write!(
                 stream,

@@ -20,7 +20,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 /// A cluster that has answered.
 pub(crate) struct Cluster {
     kubectl: PathBuf,
-    /// The registry: the same name for whoever pushes from here and for the nodes that pull.
+    /// The registry: the same name for pushes from here and for pulls of the nodes.
     pub(crate) registry: String,
     probe: OnceLock<Result<String, String>>,
 }
@@ -170,8 +170,8 @@ impl Namespace {
         }
     }
 
-    /// Sends a text to an address from a pod, and gives back the answer. Whoever listens may not do so yet, and a name may
-    /// not be known yet: it is tried again until there is an answer.
+    /// Sends a text to an address from a pod, and gives back the answer. The server may not listen yet, and the
+    /// name may not be known yet: it is tried again until there is an answer.
     pub(crate) fn ask(&self, address: &str, text: &str) -> Result<String, Failed> {
         if self.kubectl(&["get", "pod", "asker"]).is_err() {
             self.apply(

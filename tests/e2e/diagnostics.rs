@@ -1,4 +1,4 @@
-//! What a failed test leaves for whoever looks for the cause: objects, events and the logs of pods.
+//! What a failed test leaves to find its cause: objects, events and the logs of pods.
 
 use std::fs;
 use std::path::Path;

@@ -103,7 +103,7 @@ fn walk(told: &mut Told<'_>) -> Result<(), Failed> {
     let upgrade = told.operator(&["upgrade", "redis-operator", "--to", "0.2.1"])?;
     assert!(upgrade.contains("1 hop: "), "{upgrade}");
     told.expect("redis-operator.v0.2.1")?;
-    // Whoever leads is killed while OLM replaces the operator.
+    // The leader is killed while OLM replaces the operator.
     let killer = Killer::of(told.namespace)?;
     let (upgraded, killed) = thread::scope(|scope| {
         let killing = scope.spawn(|| killer.kill_while_installing("redis-operator.v0.3.0"));

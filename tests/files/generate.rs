@@ -143,7 +143,7 @@ fn a_file_that_olmkit_did_not_write_is_replaced_by_force_only() {
         run(at, &generate("0.2.0", &[&input]), 0);
         assert!(fs::read_to_string(at.join(csv)).unwrap().contains("name: echo-operator.v0.2.0"));
     }
-    // The same content is no loss, whoever wrote it.
+    // The same content is no loss, whatever wrote it.
     let text = fs::read_to_string(at.join(csv)).unwrap();
     fs::write(at.join(csv), text.split_once('\n').unwrap().1).unwrap();
     run(at, &generate("0.2.0", &[&input]), 0);

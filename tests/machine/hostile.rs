@@ -54,7 +54,7 @@ fn bounded(at: &Path, words: &[&str]) -> Output {
     output
 }
 
-/// What it says, with exit code 0, 1 or 3: whoever has no memory left is ended by a signal.
+/// What it says, with exit code 0, 1 or 3: a program without memory is ended by a signal.
 #[track_caller]
 fn says(at: &Path, words: &[&str], expected: &str) {
     let output = bounded(at, words);

@@ -125,7 +125,7 @@ struct Input<'t> {
     overrides: Overrides,
 }
 
-/// What came of it, without borrowing from the input.
+/// The generated bundle and its findings, without borrows from the input.
 struct Outcome {
     files: BTreeMap<String, String>,
     findings: Vec<Finding>,

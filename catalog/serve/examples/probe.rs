@@ -69,7 +69,7 @@ async fn answered(address: &str, since: Instant) -> Result<(), Failure> {
         if since.elapsed() > PATIENCE {
             return Err(error);
         }
-        // Nobody listens yet: whoever is starting needs the processor.
+        // Nobody listens yet: the starting server needs the processor.
         std::thread::yield_now();
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! A connection's life: let in, greeted, asked, watched, and asked to go when there is a new catalog.
 //!
 //! One port speaks everything: TLS where there is a certificate, then HTTP/2 or HTTP/1.1 by what the client says first, then gRPC or HTTP
-//! by what is asked. Whoever says nothing, stops reading or has gone without a word is let go after a time.
+//! by what is asked. Connections that say nothing, stop reading or vanish are closed after a time.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};

@@ -16,6 +16,6 @@ pub fn start(debug: bool) {
         .with_max_level(level)
         .with_writer(io::stderr)
         .finish();
-    // Whoever has set up another log keeps it.
+    // A log that the embedding program has set up stays.
     let _ = tracing::subscriber::set_global_default(log);
 }

@@ -1,7 +1,7 @@
 //! `api.Registry` and `api.ExperimentalRegistry`: a request's bytes to the encoded messages that answer it.
 //!
 //! On the wire a single answer is a stream of one, so all methods go the same way, and no answer is ever decoded or encoded: messages
-//! are what the compiled catalog holds. The status codes are opm's, for whom everything that is not there is `UNKNOWN`.
+//! are what the compiled catalog holds. The status codes are opm's: it answers `UNKNOWN` for everything that is not there.
 
 use std::future::{Ready, ready};
 use std::pin::Pin;

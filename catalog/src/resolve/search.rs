@@ -3,8 +3,8 @@
 //! OLM guesses: it goes through the choices in the order they come up, takes the first candidate of each, and goes back when that
 //! leads nowhere (`solver/search.go`). Its answer is therefore the first, by the order of choices and candidates, of all that
 //! there are. Here a SAT solver says of each candidate whether anything is left with it, so nothing has to be taken back. What
-//! OLM does after its search, to leave out what is not needed, changes nothing: whoever was guessed is needed, and all others can
-//! stay out.
+//! OLM does after its search, to leave out what is not needed, changes nothing: every candidate that was chosen is needed, and
+//! all others can stay out.
 
 use std::cell::Cell;
 use std::collections::{HashSet, VecDeque};

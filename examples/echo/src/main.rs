@@ -189,7 +189,7 @@ async fn look_act_tell(echo: &Echo, context: &Context) -> Result<Duration, ApiEr
         Some(job) => (Some(job), None),
         None => create_job(echo, context).await?,
     };
-    // Whoever repairs a problem may do it where nobody watches.
+    // The problem may be repaired in an object that is not watched.
     let again = if problem.is_some() { Duration::from_secs(15) } else { LATER };
     update_status(echo, &context.operator, job.as_deref(), problem).await?;
     Ok(again)

@@ -149,7 +149,7 @@ fn member(info: &MemberInfo, leader: u64, answers: &[Answer]) -> Member {
 }
 
 impl Seen {
-    /// Whom to ask for a change of the members: the leader, if it answers.
+    /// The host that changes the members: the leader, if it answers.
     pub(crate) fn host(&self) -> &str {
         self.answers.first().map_or("", |answer| &answer.host)
     }

@@ -101,8 +101,8 @@ impl ReconcileError {
     }
 }
 
-/// A call of the API server, which has to answer in time. A write needs the same permit as a command to Redis: whoever may
-/// lose the lease before it is answered does not begin it.
+/// A call of the API server, which has to answer in time. A write needs the same permit as a command to Redis: it does not
+/// begin if the lease could be lost before it is answered.
 pub(super) async fn call<T>(
     verb: &'static str,
     kind: &'static str,

@@ -23,8 +23,8 @@ pub(super) fn cluster_role() -> ClusterRole {
         rules: Some(vec![
             rule("cache.example.com", &["redisclusters"], &["list", "patch", "watch"]),
             rule("cache.example.com", &["redisclusters/status"], &["patch"]),
-            // Where OwnerReferencesPermissionEnforcement is on, whoever sets an owner reference that blocks
-            // the owner's deletion must be able to set its finalizers.
+            // Where OwnerReferencesPermissionEnforcement is on, setting an owner reference that blocks the
+            // owner's deletion needs the right to set its finalizers.
             rule("cache.example.com", &["redisclusters/finalizers"], &["update"]),
             // Deleted in the finalizer: the garbage collector acts only once its owner is gone.
             rule("apps", &["statefulsets"], &["create", "delete", "get", "list", "patch", "watch"]),

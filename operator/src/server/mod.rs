@@ -139,7 +139,7 @@ impl CommandError {
     }
 }
 
-/// A connection to one node: to one process, so whoever was at the other end once is there until it closes.
+/// A connection to one node: to one process, so the node at the other end stays the same until it closes.
 #[derive(Clone, Debug)]
 pub struct Connection {
     inner: MultiplexedConnection,

@@ -139,7 +139,7 @@ async fn admitted(client: &Client, request: &AdmissionRequest<DynamicObject>) ->
     response
 }
 
-/// The wrong values that were not there before: whoever changes something else is not kept from it.
+/// The wrong values that were not there before: old ones do not stop a change of something else.
 fn newly_wrong(spec: &Value, old: &Value) -> Vec<String> {
     let typed = |spec: &Value| serde_json::from_value::<RedisClusterSpec>(spec.clone()).ok();
     let (spec, old) = (typed(spec), typed(old));

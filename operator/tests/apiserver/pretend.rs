@@ -32,7 +32,7 @@ impl Runtime for PretendedRedis {
         Box::new(Listening(tokio::spawn(async move {
             let listener = TcpListener::from_std(listener).unwrap();
             while let Ok((stream, _)) = listener.accept().await {
-                // Whoever hangs up is done.
+                // A client that hangs up needs no answer.
                 tokio::spawn(answer(stream, table.clone()));
             }
         })))

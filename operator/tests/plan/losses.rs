@@ -265,7 +265,7 @@ fn slots_that_their_user_gives_up_are_served_again() {
 }
 
 /// One shard is lost with all its copies; of another the primary alone, and its replica has to be elected before anybody
-/// forgets whom it copies.
+/// forgets its primary.
 #[test]
 fn what_a_replica_has_is_not_given_up_with_what_is_lost() {
     for (size, lost) in [(6, 1), (8, 1), (10, 2)] {

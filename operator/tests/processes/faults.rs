@@ -528,7 +528,7 @@ pub(crate) fn cloned_while_draining(chaos: &mut Chaos) -> Fault<'_> {
     })
 }
 
-/// For longer than nodes remember whom they forgot.
+/// For longer than nodes ban a node that they were told to forget.
 pub(crate) fn address_passes(chaos: &mut Chaos) -> Fault<'_> {
     Box::pin(async { pass_an_address_on(&mut chaos.servers, Duration::from_secs(90)).await })
 }

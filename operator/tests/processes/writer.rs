@@ -38,7 +38,7 @@ impl ClusterClient {
         Self { access, connections: BTreeMap::new(), places: BTreeMap::new(), seed }
     }
 
-    /// Sends a command about a key to whoever has it.
+    /// Sends a command about a key to the node that has it.
     pub(crate) async fn send<T: redis::FromRedisValue>(
         &mut self,
         key: &str,
@@ -47,7 +47,7 @@ impl ClusterClient {
         let mut asking = false;
         let mut tries = 0;
         loop {
-            // Whoever knows of the cluster knows where the key is.
+            // Any node of the cluster redirects to the node that has the key.
             let known = self.places.get(key).or_else(|| self.places.values().next());
             let ip = *known.unwrap_or(&self.seed);
             let connection = match self.connections.get(&ip) {

@@ -38,7 +38,7 @@ pub struct Download {
 /// # Errors
 /// One cannot be fetched, or is not what its checksum says.
 pub(super) fn fetch(download: &Download, timeout: Duration) -> Result<Vec<(String, String)>, Failure> {
-    // Whoever uses this as a library may have chosen another provider before; that one serves as well.
+    // A program that embeds this library may have chosen another provider; that one serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(Failure::incomplete)?;

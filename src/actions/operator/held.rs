@@ -39,7 +39,7 @@ impl Held {
                 file => file.map_err(|source| FileError::Read { path: path.to_owned(), source })?,
             };
             match file.try_lock() {
-                // Whoever had it has put a new file in its place.
+                // Its last holder has put a new file in its place.
                 Ok(()) if !is_at(&file, path) => {}
                 // Some file systems have no locks.
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(Self { file: Some(file) }),

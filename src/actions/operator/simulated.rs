@@ -48,7 +48,7 @@ pub(super) fn with<T>(
 ) -> Result<T, Failure> {
     let Opened { held, before, mut cluster, sources } = open(path, target, access, verb_context)?;
     if verb_context.verb.writes() && !verb_context.options.wait {
-        // Whoever does not wait comes back later, and finds what OLM has done meanwhile.
+        // After `--wait=false` the next command comes later, and finds what OLM has done meanwhile.
         let later = cluster.store().now() + BETWEEN;
         cluster.run_until(later);
     }

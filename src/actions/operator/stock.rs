@@ -118,7 +118,7 @@ impl Stock {
 /// Where an image goes in a registry that stands in for its own, and the digest that it must have.
 fn place(reference: &str, registry: &str) -> Result<(Place, Option<String>), Failure> {
     let named: ImageRef = reference.parse().map_err(Failure::usage)?;
-    // Whoever asks by digest asks for no tag; that the next image takes it over does not matter then.
+    // A reference by digest has no tag; that the next image takes `latest` over does not matter then.
     let tag = named.tag().unwrap_or("latest");
     let to = format!("docker://{registry}/{}:{tag}", named.repository());
     Ok((to.parse().map_err(Failure::usage)?, named.digest().map(str::to_owned)))

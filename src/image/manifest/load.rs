@@ -157,7 +157,7 @@ fn document<T: DeserializeOwned>(blob: &Blob, what: &'static str, limit: u64) ->
     serde_json::from_slice(&bytes).map_err(|source| ImageError::Json { digest: blob.digest(), what, source })
 }
 
-/// A document must not be one thing by its own word and another by the word of whoever points to it:
+/// A document must not be of one type by itself and of another by the descriptor that points to it:
 /// <https://github.com/opencontainers/image-spec/security/advisories/GHSA-77vh-xpmg-72qh>.
 fn check_document(
     blob: &Blob,

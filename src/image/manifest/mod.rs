@@ -338,7 +338,7 @@ impl Root {
         blob.digest() == self.digest() || manifests.any(|manifest| manifest == blob.digest())
     }
 
-    /// Every blob once, each after those that it names, so that whoever stores them in order never stores a promise.
+    /// Every blob once, each after those that it names, so that a store in this order never names a blob that it lacks.
     pub(super) fn blobs(&self) -> Vec<&Blob> {
         let mut blobs: Vec<&Blob> = self.images().iter().flat_map(Image::blobs).collect();
         blobs.push(self.top());

@@ -300,7 +300,7 @@ impl Access {
 
     /// Waits until another transfer may start.
     ///
-    /// Whoever has a turn must not wait for another one: when all turns are taken by such, nothing moves any more.
+    /// A transfer that has a turn must not wait for another one: when all turns are held by such transfers, none goes on.
     async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed; without a permit the transfer would only start too early.
         self.0.turns.acquire().await.ok()
@@ -326,7 +326,7 @@ impl Access {
         if let Some(runtime) = &*runtime {
             return Ok(Arc::clone(runtime));
         }
-        // Whoever uses this as a library may have chosen another provider before; that one serves as well.
+        // A program that embeds this library may have chosen another provider; that one serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let made = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let made = Arc::new(made.map_err(|source| RegistryError::Start { source })?);

@@ -91,7 +91,7 @@ impl Registry {
             return self.ping_with_retry(plain).await;
         }
         if is_loopback(&plain) {
-            // Whoever expects TLS refuses plain HTTP or hangs up.
+            // A server that expects TLS refuses plain HTTP or hangs up.
             match self.ping(&plain).await {
                 Ok(response) if is_greeting(response.status()) => return Contact::of(plain, &response),
                 Ok(response) if is_transient(response.status()) => return self.ping_with_retry(plain).await,
@@ -266,7 +266,7 @@ impl Repository {
         if credentials.is_some() {
             requests::tell_of_credentials(self.host(), &host_of(realm));
         }
-        // Tried often enough here: whoever waits for the same token would only do so again.
+        // Tried often enough here: others that wait for the same token would only try again.
         let fetch = || auth::token(self.http(), realm, service, &scopes, credentials);
         let token = self.http().retry(fetch).await.map_err(|error| match error {
             RegistryError::Status { status: 400 | 401 | 403, message, .. } => {

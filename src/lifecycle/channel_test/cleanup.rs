@@ -139,7 +139,7 @@ impl Cleanup<'_> {
         Ok(owned.map(|crd| crd.name.clone()).collect())
     }
 
-    /// The CRDs of the package that are there, whoever brought them.
+    /// The CRDs of the package that the cluster has, whatever created them.
     fn provided_crds(&mut self) -> Result<BTreeSet<String>, ClusterError> {
         let found = self.cluster.list(&known::CRD, None)?;
         Ok(of_package(&found, self.provided))

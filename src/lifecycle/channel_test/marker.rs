@@ -1,8 +1,8 @@
 //! What a run notes on the cluster of what it found there: a run that was killed is cleaned up by the next one, which must not remove
 //! what neither of them has made.
 //!
-//! The note is a lease too: as long as a run lives it is renewed. Whoever finds a note looks whether that happens, by a clock of his own,
-//! as clients of Kubernetes' leases do.
+//! The note is a lease too: as long as a run lives it is renewed. A run that finds a note watches whether it is renewed, by its own
+//! clock, as clients of Kubernetes' leases do.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};

@@ -250,7 +250,7 @@ fn around(
         let selection = Selection { metadata_only: true, ..ALL };
         parts.push((part(&known::SERVICE_ACCOUNT, selection), &ill.operators));
     }
-    // Whoever asks about one operator may have its Deployments already.
+    // For one operator its Deployments may have been read already.
     let known_in = within.filter(|_| seen.looked_at(&known::DEPLOYMENT.kind));
     if !cluster.has_pods() {
         parts.retain(|(part, _)| part.kind.kind != known::POD.kind);

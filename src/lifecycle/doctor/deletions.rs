@@ -1,4 +1,4 @@
-//! Objects that are being deleted and stay: a finalizer keeps an object until whoever put it there has cleaned up and takes it away.
+//! Objects that are being deleted and stay: a finalizer keeps an object until its controller has cleaned up and removes it.
 
 use super::doc::Doc;
 use super::observation::Observation;

@@ -37,7 +37,7 @@ pub(super) fn is_over(plan: Doc<'_>) -> bool {
 pub(super) fn fault(seen: &Observation, plan: Doc<'_>) -> Option<Cause> {
     match plan.text("/status/phase") {
         "RequiresApproval" if plan.0.pointer("/spec/approved") != Some(&true.into()) => {
-            // Whoever made it approve by itself does so at once.
+            // What approves plans automatically does so at once.
             (seen.age(plan.created()) >= APPROVING).then(|| approval(seen, plan))
         }
         "Failed" => Some(failed(seen, plan)),

@@ -1,4 +1,4 @@
-//! What keeps a pod from running, whoever it belongs to.
+//! What keeps a pod from running: an operator's, a catalog's or an unpack Job's.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! OLM is removed, from its users to its namespaces: whoever has to take a finalizer away runs until nobody needs it.
+//! OLM is removed, from its users to its namespaces: a controller runs until all objects with its finalizer are gone.
 
 use std::collections::BTreeSet;
 

@@ -162,7 +162,7 @@ fn all(namespace: &Namespace) -> Result<(), Failed> {
         ("the_redis_operator_watches_what_olm_tells_it", scope::told),
     ];
     failures.extend(run(&operator, disturbing));
-    // Its rights are enough, the least that it was given: whom they do not suffice is named. And it tells nobody a password.
+    // Its rights are enough, the least that it was given: a user whose rights do not suffice is named. And it tells nobody a password.
     let log = operator.whole_log()?;
     for word in ["system:serviceaccount:", mistakes::PASSWORD] {
         failures.extend(log.lines().find(|line| line.contains(word)).map(|line| format!("it logged {line}")));

@@ -195,7 +195,7 @@ fn installed(files: &BTreeMap<String, String>, home: &str) -> Vec<Value> {
     objects
 }
 
-/// Where a Deployment is, and as whom it runs.
+/// The namespace of a Deployment and the service account of its pods.
 fn runs_as(deployment: &Value) -> (String, String) {
     let pod = "/spec/template/spec";
     let named = [format!("{pod}/serviceAccountName"), format!("{pod}/serviceAccount")];

@@ -609,7 +609,7 @@ impl<'i, 'c, 'a> Plan<'i, 'c, 'a> {
         Ok(())
     }
 
-    /// The ways to entries by what they provide and whom they take over from.
+    /// The indexes of entries by the APIs that they provide and by the entries that they replace.
     fn write_lookups(&self, writer: &mut Writer, texts: &Texts<'_>, provided: &[Vec<api::GroupVersionKind>]) {
         let mut providers: BTreeMap<[u32; 3], BTreeSet<u32>> = BTreeMap::new();
         let mut replacers: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();

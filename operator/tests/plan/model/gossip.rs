@@ -94,7 +94,7 @@ impl Model {
             match receiver.table.get_mut(other) {
                 Some(known) if !connected => known.ip = entry.ip,
                 Some(_) => {}
-                // Whom it has not met it introduces itself to.
+                // It meets nodes that it does not know.
                 None if receiver.banned.get(other).is_none_or(|until| *until < round) => {
                     receiver.meets.insert(entry.ip);
                 }
@@ -121,7 +121,7 @@ impl Model {
                     .filter(|slot| receiver.owner[usize::from(*slot)] == Some(owner))
                     .collect::<Vec<_>>(),
             );
-            // Whoever has heard as much of the owner does not listen.
+            // A node that knows an equal or later epoch of the owner ignores this.
             let told = &mut self.pods.get_mut(&a).unwrap().redis;
             if let Some(entry) = told.table.get_mut(&owner).filter(|entry| entry.epoch < epoch) {
                 entry.epoch = epoch;

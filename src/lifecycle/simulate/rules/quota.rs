@@ -44,7 +44,7 @@ fn unnamed(hard: &Value, deployment: &Value) -> Option<String> {
     ];
     let containers = deployment.pointer("/spec/template/spec/containers")?.as_array()?;
     NAMED.iter().filter(|(limit, _)| !hard[*limit].is_null()).find_map(|(limit, path)| {
-        // Whoever names a limit requests as much.
+        // A container with a limit alone requests as much.
         let same = path.replace("requests", "limits");
         let lacks = |one: &&Value| one.pointer(path).is_none() && one.pointer(&same).is_none();
         let container = containers.iter().find(lacks)?;
