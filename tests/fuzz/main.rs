@@ -103,6 +103,13 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
+/// The smallest catalog that can be compiled.
+const CATALOG: &str = "\
+    {schema: olm.package, name: p, defaultChannel: c}\n---\n\
+    {schema: olm.channel, package: p, name: c, entries: [{name: p.v1.0.0}]}\n---\n\
+    {schema: olm.bundle, package: p, name: p.v1.0.0, image: example.com/p, \
+     properties: [{type: olm.package, value: {packageName: p, version: 1.0.0}}]}\n";
+
 /// Small archives of an image, and a compiled catalog.
 fn images() -> Vec<Vec<u8>> {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -118,8 +125,7 @@ fn images() -> Vec<Vec<u8>> {
         place.store(&Root::from(image), &Access::default()).expect("room for it");
         seeds.push(std::fs::read(path).expect("it was written"));
     }
-    let catalog =
-        CatalogFiles::from_text("catalog.yaml", "{schema: olm.package, name: p, defaultChannel: c}\n");
+    let catalog = CatalogFiles::from_text("catalog.yaml", CATALOG);
     let path = directory.path().join("index");
     olmkit_serve::compiled::build(&catalog, &path).expect("a compiled catalog");
     seeds.push(std::fs::read(path).expect("it was written"));
