@@ -819,7 +819,8 @@ fn moves(topology: &Topology<'_>) -> Found {
     if givers.is_empty() || takers.is_empty() {
         return None;
     }
-    if !topology.slots_agree() || !topology.core.iter().all(|member| member.node.ok) {
+    let agree = topology.slots_agree() && topology.core.iter().all(|member| member.node.ok);
+    if !agree || !takers.iter().all(|taker| topology.is_known_to_all(taker.node.id)) {
         return wait(Wait::Gossip);
     }
     // A syncing replica would get every key twice. A disconnected one may be elected: with keys that were migrated away, and

@@ -191,6 +191,11 @@ impl<'a> Topology<'a> {
         })
     }
 
+    /// Whether every member knows this node. One that does not refuses to be told about slots of it.
+    pub fn is_known_to_all(&self, id: NodeId) -> bool {
+        self.core.iter().all(|viewer| viewer.node.peer(id).is_some())
+    }
+
     /// Whether all members agree on the owner of every slot. A replica with a stale table would claim migrated slots when it
     /// is elected.
     pub fn slots_agree(&self) -> bool {

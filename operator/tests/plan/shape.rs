@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redis_operator::plan::{Action, Move, Step, Topology, Wait};
+use redis_operator::plan::{Action, Move, Observed, Plan, Step, Topology, Wait};
 
 use super::{
     driver::{Operator, SLOTS, formed, primaries, reshape},
@@ -252,6 +252,24 @@ fn slots_of_different_pairs_move_side_by_side() {
         model.step();
     }
     assert_eq!(most, 4);
+}
+
+/// Gossip takes a new node to the others one by one; those that it has not reached refuse to be told of its slots.
+#[test]
+fn slots_move_only_to_nodes_that_all_know() {
+    let mut model = formed(2, 0, false);
+    model.goal.size = 3;
+    let moves = |plan: &Plan| matches!(plan.actions[..], [Action::Move(_), ..]);
+    while !moves(&model.plan()) {
+        Operator::immortal().reconcile(&mut model);
+        model.step();
+    }
+    let mut observed = model.observe();
+    let plan_of = |observed: &Observed| redis_operator::plan::plan(&Topology::of(model.goal, observed));
+    assert!(moves(&plan_of(&observed)));
+    let added = observed.pods[2].redis.as_ref().unwrap().id;
+    observed.pods[1].redis.as_mut().unwrap().table.retain(|peer| peer.id != added);
+    assert_eq!(plan_of(&observed).step, Step::Wait(Wait::Gossip));
 }
 
 #[test]
