@@ -58,7 +58,11 @@ const PACKAGES: [Package; 6] = [
         name: "echo-crd",
         next: "2.0.0",
         crd: "v1",
-        failures: &[("1.0.0 → 2.0.0", "preflight", "the version v1alpha1, at which objects are stored")],
+        failures: &[(
+            "1.0.0 → 2.0.0",
+            "crd-stored-version",
+            "the version v1alpha1, at which objects are stored",
+        )],
         ..GOOD
     },
     Package {
