@@ -213,7 +213,8 @@ impl<'r> Request<'r> {
 }
 
 /// The base: the one that was named, else a ClusterServiceVersion of this package among the manifests, as `kustomize build
-/// config/manifests` of operator-sdk's projects gives it, else the one that was found beside the kustomization.
+/// config/manifests` of operator-sdk's projects gives it, else the one that was found beside the kustomization. One among the manifests
+/// that has the name of the base is what a kustomization made of it, and counts instead of it.
 fn base_draft<'r>(
     request: &Request<'r>,
     among: &[Object<'r, 'r>],
@@ -222,7 +223,8 @@ fn base_draft<'r>(
     let mut base = request.package.sources.base.copied();
     let prefix = format!("{}.", request.package.name);
     for object in among {
-        if base.is_none_or(Base::is_found) && object.name().starts_with(&prefix) {
+        let is_of_package = object.name().starts_with(&prefix);
+        if is_of_package && base.is_none_or(|base| base.is_found() || base.is_named(object.name())) {
             base = Some(Base::named(*object));
         } else if base.is_none_or(|base| !base.is_same(object)) {
             findings.push(assemble::foreign_base(object));

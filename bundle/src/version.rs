@@ -44,6 +44,22 @@ pub fn parse_tolerant(text: &str) -> Result<Version, semver::Error> {
     Version::parse(&parts.join("."))
 }
 
+/// Reads a version as OLM reads `spec.minKubeVersion`: a `v` in front and leading zeros do no harm, and all three numbers have to be there
+/// (coreos/go-semver `NewVersion`).
+///
+/// ```
+/// use olmkit_bundle::version::{Version, parse_min_kube};
+/// assert_eq!(parse_min_kube("v1.25.0").unwrap(), Version::new(1, 25, 0));
+/// assert!(parse_min_kube("1.25").is_err());
+/// ```
+///
+/// # Errors
+/// When it is not such a version: OLM never installs the operator then.
+pub fn parse_min_kube(text: &str) -> Result<Version, semver::Error> {
+    let is_whole = text.split('.').nth(2).is_some() && text.trim() == text;
+    if is_whole { parse_tolerant(text) } else { Version::parse(text) }
+}
+
 /// A set of versions such as `>=1.0.0 <1.3.0 || 2.x`.
 ///
 /// ```

@@ -8,7 +8,7 @@ use std::fmt;
 
 use olmkit_bundle::csv::KIND;
 use olmkit_bundle::kinds;
-use olmkit_bundle::version::{Version, VersionRange, parse_tolerant};
+use olmkit_bundle::version::{Version, VersionRange, parse_min_kube};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -119,12 +119,14 @@ pub(super) fn of(candidate: Candidate<'_>, ground: &Ground<'_>) -> Vec<Blocker> 
 /// `pkg/controller/operators/olm/requirements.go`).
 fn kubernetes(candidate: Candidate<'_>, ground: &Ground<'_>) -> Vec<Blocker> {
     let needed = candidate.csv().and_then(|csv| csv.pointer("/spec/minKubeVersion")?.as_str());
-    let needed = needed.and_then(|text| parse_tolerant(text).ok());
-    let Some((needed, found)) = needed.zip(ground.kubernetes.as_ref()) else { return Vec::new() };
-    if *found >= needed {
-        return Vec::new();
-    }
+    let Some(text) = needed.filter(|text| !text.is_empty()) else { return Vec::new() };
     let name = candidate.name;
+    let Ok(needed) = parse_min_kube(text) else {
+        let sentence = format!("`{name}` cannot be installed: OLM cannot read its minKubeVersion `{text}`");
+        let help = "ask its author for all three numbers in `spec.minKubeVersion`, such as 1.25.0";
+        return vec![Blocker::new(KUBERNETES_TOO_OLD, sentence, help)];
+    };
+    let Some(found) = ground.kubernetes.as_ref().filter(|found| **found < needed) else { return Vec::new() };
     let sentence =
         format!("`{name}` cannot be installed: it needs Kubernetes {needed}, and the cluster has {found}");
     vec![Blocker::new(
@@ -249,6 +251,19 @@ mod tests {
                 "`demo.v2` cannot be installed: it needs Kubernetes 1.99.0, and the cluster has 1.34.0 [kubernetes-too-old]",
             ],
         );
+    }
+
+    #[test]
+    fn the_oldest_kubernetes_cannot_be_read() {
+        check(
+            &[csv(json!({"minKubeVersion": "1.25"}))],
+            None,
+            &[
+                "`demo.v2` cannot be installed: OLM cannot read its minKubeVersion `1.25` [kubernetes-too-old]",
+            ],
+        );
+        check(&[csv(json!({"minKubeVersion": "v1.25.0"}))], None, &[]);
+        check(&[csv(json!({"minKubeVersion": ""}))], None, &[]);
     }
 
     #[test]

@@ -59,6 +59,10 @@ impl<'m> Base<'m> {
         self.found
     }
 
+    pub(super) fn is_named(self, name: &str) -> bool {
+        self.object.name() == name
+    }
+
     /// What its file says twice.
     pub(super) fn duplicate_keys(self) -> Vec<Finding> {
         self.file.map(Manifests::duplicate_keys).unwrap_or_default()

@@ -3,7 +3,7 @@
 
 use olmkit_bundle::csv::DeploymentDescription;
 use olmkit_bundle::installed;
-use olmkit_bundle::version::{Version, parse_tolerant};
+use olmkit_bundle::version::{Version, parse_min_kube};
 use serde_json::{Value, json};
 
 use super::super::names;
@@ -276,11 +276,15 @@ impl<'o> Operator<'o, '_> {
         };
         let store = self.view.store;
         let spec = &self.csv.spec;
-        if let Ok(wanted) = parse_tolerant(&spec.min_kube_version) {
-            let message =
-                "CSV version requirement not met: minKubeVersion is higher than the server's version";
-            let kind = olmkit_bundle::csv::KIND;
-            need("operators.coreos.com", kind, self.csv.name(), wanted <= KUBERNETES, message);
+        if !spec.min_kube_version.is_empty() {
+            let (fits, message) = match parse_min_kube(&spec.min_kube_version) {
+                Ok(wanted) => (
+                    wanted <= KUBERNETES,
+                    "CSV version requirement not met: minKubeVersion is higher than the server's version",
+                ),
+                Err(_) => (false, "CSV version parsing error"),
+            };
+            need("operators.coreos.com", olmkit_bundle::csv::KIND, self.csv.name(), fits, message);
         }
         let crds = &spec.custom_resource_definitions;
         for crd in crds.owned.iter().chain(&crds.required) {
