@@ -215,7 +215,7 @@ const DESTINATION: &str =
 const COPY: &str = "`olmkit image copy FROM TO` copies images, `FROM` and `TO` being `HOST/NAME:TAG`, `oci:DIR:TAG` or `oci-archive:FILE`";
 
 /// Flags and verbs of operator-sdk, opm, docker and skopeo, by the verb of ours that they are given to, and what to write here.
-const WORDS_OF_OTHER_TOOLS: [(&str, &str, &str); 16] = [
+const WORDS_OF_OTHER_TOOLS: [(&str, &str, &str); 20] = [
     ("generate", "--input-dir", DIRECTORIES),
     ("generate", "--deploy-dir", DIRECTORIES),
     ("generate", "--crds-dir", DIRECTORIES),
@@ -248,7 +248,22 @@ const WORDS_OF_OTHER_TOOLS: [(&str, &str, &str); 16] = [
     ),
     ("image", "pull", COPY),
     ("image", "push", COPY),
+    ("upgrade", "--version", GOAL),
+    ("rollback", "--version", GOAL),
+    ("promote", "--channel", "`--to CHANNEL` names the channel that gets the version"),
+    ("promote", "--channels", "`--to CHANNEL` names the channel that gets the version"),
 ];
+/// The version that an operator is to have.
+const GOAL: &str = "`--to VERSION` names the version";
+
+/// What to write here for a flag that many other tools have.
+fn word_of_kubectl(word: &str) -> Option<&'static str> {
+    match word {
+        "--json" => Some("`--output json` prints JSON, where the command has it"),
+        "--yaml" => Some("`--output yaml` prints YAML, where the command has it"),
+        _ => None,
+    }
+}
 
 /// The error with a hint, where somebody passes what the other tool takes, or names an image in a way that it cannot have.
 pub fn with_hint(mut error: clap::Error, args: &[OsString]) -> clap::Error {
@@ -263,10 +278,10 @@ pub fn with_hint(mut error: clap::Error, args: &[OsString]) -> clap::Error {
     let word = found.split(' ').next().unwrap_or_default();
     let is_given = |verb: &str| args.iter().take(3).any(|word| word == verb);
     let known = WORDS_OF_OTHER_TOOLS.iter().find(|(verb, known, _)| *known == word && is_given(verb));
-    if let Some((.., hint)) = known {
+    if let Some(hint) = known.map(|(.., hint)| *hint).or_else(|| word_of_kubectl(word)) {
         error.remove(ContextKind::SuggestedArg);
         error.remove(ContextKind::SuggestedSubcommand);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*hint).into()]));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
     } else if error.kind() == ErrorKind::InvalidSubcommand {
         let elsewhere = commands_of_name(&Cli::command(), word, "olmkit");
         if !elsewhere.is_empty() {
@@ -371,6 +386,8 @@ mod tests {
             ("olmkit catalog build c --output x.tar", "tip: `--to PLACE` says where the image goes"),
             ("olmkit catalog render-template x.yaml", "tip: `olmkit catalog template FILE`"),
             ("olmkit image push x", "tip: `olmkit image copy FROM TO`"),
+            ("olmkit operator upgrade x --version 1.0.0", "tip: `--to VERSION` names the version"),
+            ("olmkit bundle validate b --json", "tip: `--output json` prints JSON"),
         ] {
             let said = said(line);
             assert!(said.contains(hint) && said.matches("tip:").count() == 1, "{said}");

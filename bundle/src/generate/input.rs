@@ -490,7 +490,7 @@ fn left_out(object: &Object<'_, '_>) -> Finding {
     }
     let message =
         format!("no CustomResourceDefinition for {} {kind}: `{name}` is left out", object.api_version());
-    object
-        .finding(&codes::CUSTOM_RESOURCE_UNKNOWN, message, steps!("kind"))
-        .help("add the CRD to the manifests, or remove the sample")
+    object.finding(&codes::CUSTOM_RESOURCE_UNKNOWN, message, steps!("kind")).help(
+        "add the CRD if it is of this operator; what the operator needs from another one has to be created beside the bundle",
+    )
 }

@@ -177,7 +177,8 @@ impl<'f> Package<'f> {
         let mut check = Check { sources, findings: Vec::new() };
         let settings = sources.file.map(|file| file.settings.clone()).unwrap_or_default();
 
-        let overrides_package = overrides.package.is_some();
+        let package_flag = overrides.package.is_some().then_some("--package");
+        let version_flag = overrides.version.is_some().then_some("--version");
         let name = check.value(overrides.package, &settings.package, "package", "--package", "name");
         let version = check.value(overrides.version, &settings.version, "version", "--version", "version");
         let release = check.release(overrides.release, &settings.release);
@@ -185,7 +186,6 @@ impl<'f> Package<'f> {
             overrides.default_channel.is_some() || !settings.default_channel.is_empty();
         let channels_flag = (!overrides.channels.is_empty()).then_some("--channels");
         let default_flag = overrides.default_channel.as_ref().map(|_| "--default-channel");
-        let package_flag = overrides_package.then_some("--package");
         let channels = match overrides.channels {
             given if !given.is_empty() => given,
             _ => check.channels(&settings.channels),
@@ -227,7 +227,15 @@ impl<'f> Package<'f> {
         if let (Some((name, _)), Some((version, _))) = (&name, &version)
             && let Err(error) = csv_name(name, version, &release.0).parse::<CsvName>()
         {
-            check.fail_of(package_flag, error.to_string(), &["package".into()]);
+            if version.build.is_empty() {
+                check.fail_of(package_flag, error.to_string(), &["package".into()]);
+            } else {
+                check.fail_of(version_flag, error.to_string(), &["version".into()]);
+                check.last_help(format!(
+                    "leave out `+{}`, which no name in Kubernetes can contain; a version that is packaged again gets a `--release`",
+                    version.build
+                ));
+            }
         }
         let (Some(name), Some(version), Some(default_channel), true) =
             (name, version, default_channel, check.findings.is_empty())

@@ -250,7 +250,7 @@ fn nothing_is_dropped_in_silence() {
         "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: other.v0.0.0}",
     ]), @r"
     info[generate-kind-left-out] 1.yaml:2:7: a bundle cannot contain kind `Namespace`: `echo-system` is left out (OLM installs into a namespace that is there; consoles suggest the one of the Deployments)
-    warning[generate-custom-resource-unknown] 2.yaml:2:7: no CustomResourceDefinition for example.com/v1 Ecko: `x` is left out (add the CRD to the manifests, or remove the sample)
+    warning[generate-custom-resource-unknown] 2.yaml:2:7: no CustomResourceDefinition for example.com/v1 Ecko: `x` is left out (add the CRD if it is of this operator; what the operator needs from another one has to be created beside the bundle)
     warning[generate-kind-left-out] 4.yaml:2:7: a bundle gets one ClusterServiceVersion: `other.v0.0.0` is left out (pass it with `--base` to start from it, or put its contents in the package file)
     + manifests/echo.clusterserviceversion.yaml
     + manifests/settings_v1_configmap.yaml
