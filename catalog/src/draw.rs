@@ -54,7 +54,18 @@ pub enum DrawError {
         /// Its name.
         name: String,
     },
+    /// The picture would be larger than any program shows: a `skipRange` is an edge from every version in it.
+    #[error("the graph has {edges} edges, which need more than {} MiB", MOST_TEXT >> 20)]
+    TooLarge {
+        /// How many edges it has.
+        edges: usize,
+    },
 }
+
+/// The largest picture, in bytes of Mermaid.
+const MOST_TEXT: usize = 64 << 20;
+/// The bytes of an edge beside its names: an arrow, its label, brackets, a line break.
+const ARROW: usize = 40;
 
 /// Packages with their channels, ready to be drawn.
 #[derive(Clone, Debug)]
@@ -97,7 +108,7 @@ impl Drawing {
     /// Chooses what is drawn.
     ///
     /// # Errors
-    /// When what is asked for is not there.
+    /// When what is asked for is not there, or too large.
     pub fn of(catalog: &Catalog<'_>, options: &Options<'_>) -> Result<Self, DrawError> {
         let index = Index::new(catalog);
         let missing = |what, name: &str| DrawError::Missing {
@@ -125,8 +136,16 @@ impl Drawing {
         match (options.package, options.channel) {
             (Some(package), _) if !index.packages.contains_key(package) => Err(missing("package", package)),
             (_, Some(channel)) if packages.is_empty() => Err(missing("channel", channel)),
-            _ => Ok(Self { packages, v0_semantics: options.v0_semantics }),
+            _ => Self { packages, v0_semantics: options.v0_semantics }.bounded(),
         }
+    }
+
+    fn bounded(self) -> Result<Self, DrawError> {
+        let channels = self.packages.values().flat_map(|package| &package.channels);
+        let (edges, text) = channels
+            .map(Channel::size)
+            .fold((0, 0), |(edges, text), channel| (edges + channel.0, text + channel.1));
+        if text > MOST_TEXT { Err(DrawError::TooLarge { edges }) } else { Ok(self) }
     }
 
     /// The picture.
@@ -260,6 +279,22 @@ impl Channel {
     /// The names of rows.
     fn named<'c>(&'c self, rows: &'c [u32]) -> impl Iterator<Item = &'c str> {
         rows.iter().filter_map(|row| self.entries.get(*row as usize)).map(|entry| entry.name.as_str())
+    }
+
+    /// How many edges it has, and about how many bytes they take in Mermaid, which names both ends of each twice.
+    fn size(&self) -> (usize, usize) {
+        let name = |name: &str| 2 * name.len() + self.name.len();
+        let (mut edges, mut bytes) = (0, 0);
+        for entry in &self.entries {
+            let range = entry.range.as_ref().map_or(0, |range| range.as_str().len());
+            let old = self.named(&entry.in_range).map(|old| name(old) + range);
+            let old = old.chain(entry.skips.iter().chain(&entry.replaces).map(|old| name(old)));
+            for old in old {
+                edges += 1;
+                bytes += old + name(&entry.name) + ARROW;
+            }
+        }
+        (edges, bytes)
     }
 
     /// The entries by name, as rows.

@@ -187,6 +187,10 @@ pub fn graph(request: &GraphRequest, access: &Access) -> Result<FileText, Failur
     let drawing = draw::Drawing::of(&catalog, &options).map_err(|error| {
         let help = match &error {
             draw::DrawError::Missing { what, name, .. } => within.help(What::of(what), name),
+            draw::DrawError::TooLarge { .. } => {
+                "choose a part of it: `--package`, `--channel`, or `--minimum-edge` for the newest versions"
+                    .into()
+            }
             _ => format!("run `olmkit catalog validate {}`", argument(&request.catalog)),
         };
         Failure::failed(error).help(help)

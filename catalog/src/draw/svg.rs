@@ -17,6 +17,8 @@ const CHAR: usize = 8;
 const MARGIN: usize = 24;
 const HEADER: usize = 44;
 const LEGEND: usize = 64;
+/// How many ticks the ranges of a channel have at most: above, each shows its ends alone. Its text says the range anyway.
+const MOST_TICKS: usize = 200_000;
 
 pub(super) fn text(drawing: &Drawing) -> String {
     let mut body = String::new();
@@ -117,9 +119,15 @@ impl Drawn {
         };
         let replaces = joins(&|entry| entry.replaces.iter().filter_map(row).collect());
         let skips = joins(&|entry| entry.skips.iter().filter_map(row).collect());
+        let ticks: usize = channel.entries.iter().map(|entry| entry.in_range.len()).sum();
         let ranges = joins(&|entry| {
             let own = row(&entry.name);
-            entry.in_range.iter().map(|old| *old as usize).filter(|old| Some(*old) != own).collect()
+            let mut olds: Vec<usize> =
+                entry.in_range.iter().map(|old| *old as usize).filter(|old| Some(*old) != own).collect();
+            if ticks > MOST_TICKS && olds.len() > 2 {
+                olds = vec![olds[0], olds[olds.len() - 1]];
+            }
+            olds
         });
         let (left, left_lanes) = lanes(&replaces);
         let (skip_lanes, skip_count) = lanes(&skips);

@@ -89,3 +89,30 @@ fn long_channels_are_drawn() {
     let text = format!("{{schema: olm.channel, package: r, name: c, entries: [{}]}}", entries.join(", "));
     assert!(draw(&text, Format::Svg).len() > 100_000);
 }
+
+/// A channel in which each version may be reached from all before it.
+fn ranges(count: usize) -> String {
+    let mut text: String = (0..count)
+        .map(|at| {
+            let package = format!("{{type: olm.package, value: {{packageName: r, version: {at}.0.0}}}}");
+            format!("{{schema: olm.bundle, package: r, name: r.v{at}, properties: [{package}]}}\n---\n")
+        })
+        .collect();
+    let entry = |at| format!("{{name: r.v{at}, skipRange: '<{at}.0.0'}}");
+    let entries: Vec<_> = (0..count).map(entry).collect();
+    text += &format!("{{schema: olm.channel, package: r, name: c, entries: [{}]}}\n", entries.join(", "));
+    text
+}
+
+#[test]
+fn a_graph_that_nothing_shows_is_refused() {
+    let text = ranges(1_600);
+    let files = CatalogFiles::from_text("catalog.yaml", &text);
+    let catalog = Catalog::parse(&files);
+    let error = Drawing::of(&catalog, &Options::default()).map(drop).unwrap_err().to_string();
+    assert_eq!(error, "the graph has 1279200 edges, which need more than 64 MiB");
+    // Pages show every channel, with the ends of its ranges.
+    let index = Index::new(&catalog);
+    let channel = &channels(&index.packages["r"], &Options::default(), None)[0];
+    assert!(svg::channel(channel, &|_| String::new()).len() < 2 << 20);
+}
