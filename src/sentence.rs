@@ -46,6 +46,17 @@ impl Sentence {
         self
     }
 
+    /// The same without words at its beginning.
+    #[must_use]
+    pub(crate) fn without(mut self, words: &str) -> Self {
+        if let Some(Part::Text(text)) = self.parts.first_mut()
+            && let Some(rest) = text.strip_prefix(words)
+        {
+            *text = rest.to_owned();
+        }
+        self
+    }
+
     /// Whether it says nothing where it is read: it is about a command that does not reach the cluster.
     fn is_void(&self) -> bool {
         self.is_step && matches!(self.parts.first(), Some(Part::Command(command)) if !command.is_possible())

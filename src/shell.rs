@@ -175,6 +175,13 @@ impl Command {
         !(self.reach.is_simulated && self.stages.iter().any(Stage::is_kubectl))
     }
 
+    /// The programs of the line, each with its words as a shell would hand them over.
+    pub(crate) fn programs(&self) -> Vec<Vec<String>> {
+        let line =
+            |stage: &Stage| Self { stages: vec![Stage { joint: "", ..stage.clone() }], ..Self::default() };
+        self.stages.iter().map(|stage| split(&line(stage).to_string())).collect()
+    }
+
     /// Text of a template, with the programs that begin in it.
     fn literal(&mut self, mut text: &'static str) {
         while let Some((at, joint)) =
@@ -255,6 +262,25 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", line.replace('\'', "'\\''"))
 }
 
+/// The words of a line, as [`quoted`] has put them together.
+fn split(line: &str) -> Vec<String> {
+    let (mut words, mut word) = (Vec::new(), None::<String>);
+    let (mut is_quoted, mut letters) = (false, line.chars());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\'' => {
+                is_quoted = !is_quoted;
+                word.get_or_insert_default();
+            }
+            '\\' if !is_quoted => word.get_or_insert_default().extend(letters.next()),
+            ' ' if !is_quoted => words.extend(word.take()),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,6 +309,14 @@ mod tests {
         assert_eq!(line.to_string(), "kubectl -n _x delete job/'b;c' -l a=--d");
         let more = command!("kubectl delete").words(["a", "b c", "-A"]).then(" && echo {}", &[&"{}"]);
         assert_eq!(more.to_string(), "kubectl delete a 'b c' _A && echo '{}'");
+    }
+
+    #[test]
+    fn the_programs_of_a_line_get_their_words_unquoted() {
+        let line = command!("kubectl -n {} delete {}", "ns", "a/b")
+            .then(" && echo {} | kubectl create -f -", &[&"it's {}"]);
+        let expected = ["kubectl|-n|ns|delete|a/b", "echo|it's {}", "kubectl|create|-f|-"];
+        assert_eq!(line.programs().iter().map(|words| words.join("|")).collect::<Vec<_>>(), expected);
     }
 
     #[test]

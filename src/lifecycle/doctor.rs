@@ -28,6 +28,7 @@ mod plans;
 mod pods;
 mod recording;
 mod refusals;
+mod rehearsal;
 mod relations;
 mod resolution;
 mod step;
@@ -52,6 +53,7 @@ pub use doc::Doc;
 pub use documents::{Read, kinds_in_path, read};
 pub use observation::{NotSeen, Observation};
 pub use recording::{Recorder, RecordingError, moments, replay};
+pub use rehearsal::{Outage, outage};
 pub use uncollected::COLLECT;
 
 use crate::sentence::Sentence;
@@ -233,15 +235,12 @@ pub struct Repair {
     pub effect: Sentence,
     /// Whether it interrupts nothing and loses nothing: `--fix` applies those that it can.
     pub safe: bool,
-    /// Our own command that does the same, for a cluster that kubectl does not reach.
-    #[serde(skip)]
-    own: Option<Command>,
 }
 
 impl Repair {
     /// One that costs something. A [`Command`] has every name in it quoted.
     fn of(command: impl Into<Command>, effect: impl Into<Sentence>) -> Self {
-        Self { command: command.into(), effect: effect.into(), safe: false, own: None }
+        Self { command: command.into(), effect: effect.into(), safe: false }
     }
 
     /// The command with its effect.
@@ -255,9 +254,6 @@ impl Repair {
         let (command, effect) = (self.command.on(reach), self.effect.on(reach));
         if command.is_possible() {
             return Some(Self { command, effect, ..self });
-        }
-        if let Some(own) = self.own {
-            return Some(Self { command: own.on(reach), effect, own: None, ..self });
         }
         match self.safe && is_fixable {
             true => fix.map(|fix| Self { command: fix.clone(), effect, ..self }),
@@ -339,14 +335,6 @@ impl Cause {
 
     fn safe_repair(mut self, command: impl Into<Command>, effect: impl Into<Sentence>) -> Self {
         self.repair.push(Repair { safe: true, ..Repair::of(command, effect) });
-        self
-    }
-
-    /// Our own command for the last repair, which is named where kubectl does not reach the cluster.
-    fn or_own(mut self, own: Option<Command>) -> Self {
-        if let Some(last) = self.repair.last_mut() {
-            last.own = own;
-        }
         self
     }
 
@@ -505,7 +493,9 @@ pub fn diagnose(seen: &Observation, scope: &Scope) -> Diagnosis {
 
 /// What keeps OLM from doing anything in a namespace, whether it has operators yet or not.
 pub fn blocked_namespace(seen: &Observation, namespace: &str) -> Option<Cause> {
-    namespaces::terminating(seen, namespace).or_else(|| groups::several(seen, namespace))
+    let mut cause = namespaces::terminating(seen, namespace).or_else(|| groups::several(seen, namespace))?;
+    rehearsal::choose(seen, "", namespace, &mut cause);
+    Some(cause)
 }
 
 /// What is wrong with a CatalogSource.
@@ -535,6 +525,7 @@ fn judge(
             let Some(mut cause) = order::folded(found) else { return of(State::Progressing, None) };
             let answer = of(cause.state(), Some(&cause));
             subscription.clone_into(&mut cause.subscription);
+            rehearsal::choose(seen, subscription, namespace, &mut cause);
             for one in &mut cause.evidence {
                 one.since_ms = one.since_ms.map(|at| seen.relative(at));
             }

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::api::{
-    Approval, ClusterServiceVersion, Key, Named as _, Object, Resource, Subscription, known, label,
+    Approval, ClusterServiceVersion, CsvPhase, Key, Named as _, Object, Resource, Subscription, known, label,
 };
 use super::checks;
 use super::cluster::ClusterError;
 use super::decide::{Accept, Goal};
+use super::doctor;
 use super::engine::{ContentError, Engine, EngineError, INHERITED, is_inherited};
 use super::observe::Observed;
 use super::operator::Operator;
@@ -83,6 +84,11 @@ impl Engine<'_> {
                 Err(error)
                     if is_inherited(&error) && subscription.annotation(label::ROLLED_BACK_FROM).is_some() => {
                 }
+                // The Subscription is made again, and with it what it records; what it went on from is still there.
+                Err(EngineError::Stuck(stuck))
+                    if stuck.code == doctor::CSV_DELETED
+                        && csvs_of(&observed, &subscription.spec.package)
+                            .any(|csv| csv.status.phase == CsvPhase::Replacing) => {}
                 checked => checked?,
             }
         }
@@ -137,7 +143,11 @@ impl Engine<'_> {
             let what = format!("`{target}` is newer than `{now}`, which {state} installed");
             return Err(EngineError::refused_help(what, help));
         }
-        if !is_away && installed.is_some_and(|installed| installed.name() == target) {
+        // One that gave way to a version that is gone is taken up by nothing but a new Subscription.
+        let is_left = |csv: &Object<ClusterServiceVersion>| {
+            csv.status.phase == CsvPhase::Replacing && observed.installed().is_none()
+        };
+        if !is_away && installed.is_some_and(|installed| installed.name() == target && !is_left(installed)) {
             self.say(format!("`{target}` is already installed"));
             // An interrupted rollback may not have waited for it.
             return match is_made_again(&observed, &subscription, &target) {

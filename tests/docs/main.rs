@@ -45,6 +45,11 @@ fn findings() {
     fresh("docs/findings.md", &page);
 }
 
+/// What the first repair of many causes costs.
+const WAY_BACK: &str = "
+**In an upgrade.** While the old version still runs, the first repair is `olmkit operator rollback`. It costs an outage of about 30 seconds; custom resources stay.
+";
+
 #[test]
 fn doctor() {
     use olmkit::lifecycle::doctor::{CODES, COLLECT, Level};
@@ -57,6 +62,9 @@ fn doctor() {
     for code in CODES {
         let state = if code.level == Level::Error { "broken" } else { "waiting" };
         write!(page, "\n### {}\n\n*{state}: {}*\n\n{}", code.name, code.title, code.page).unwrap();
+        if code.has_way_back() {
+            page.push_str(WAY_BACK);
+        }
     }
     fresh("docs/doctor.md", &page);
 }

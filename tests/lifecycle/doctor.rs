@@ -273,11 +273,7 @@ fn the_cause_that_an_expert_would_quote() {
 fn the_repairs_are_the_ones_that_worked() {
     for (number, at, part) in [
         ("08", 150_000, "delete pod demo-controller-"),
-        (
-            "11e",
-            310_000,
-            "delete subscription.operators.coreos.com/demo clusterserviceversion.operators.coreos.com/demo.v0.2.0 clusterserviceversion.operators.coreos.com/demo.v0.1.0",
-        ),
+        ("11e", 310_000, "olmkit operator rollback demo -n t11e --to 0.1.0"),
         (
             "12a",
             140_000,
@@ -288,7 +284,7 @@ fn the_repairs_are_the_ones_that_worked() {
         ("16a", 60_000, "delete operatorgroup.operators.coreos.com second"),
         ("17a", 100_000, "{\"spec\":{\"targetNamespaces\":[\"t17a\"]}}"),
         ("18d", 75_000, "{\"spec\":{\"source\":\"catalog\",\"sourceNamespace\":\"t18d\"}}"),
-        ("20a", 35_000, "delete subscription.operators.coreos.com rival"),
+        ("20a", 35_000, "olmkit operator uninstall rival -n t20a"),
         (
             "20b",
             115_000,
@@ -298,7 +294,7 @@ fn the_repairs_are_the_ones_that_worked() {
         ("21b", 95_000, "\"installedCSV\":\"demo.v0.1.0\""),
         ("22a", 150_000, "--subresource status --type merge -p '{\"status\":{\"phase\":\"Installing\"}}'"),
         ("24", 130_000, "\"type\":\"Upgradeable\",\"status\":\"True\""),
-        ("26", 65_000, "{\"spec\":{\"approved\":true}}"),
+        ("26", 65_000, "olmkit operator approve "),
         ("32", 80_000, "delete subscription.operators.coreos.com/demo"),
         ("33", 40_000, "create serviceaccount installer"),
     ] {

@@ -31,6 +31,7 @@ mod preview;
 mod refusals;
 #[path = "../support/olm.rs"]
 mod release;
+mod repairs;
 mod replay;
 mod rollback;
 mod sequences;

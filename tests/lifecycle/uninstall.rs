@@ -86,7 +86,7 @@ fn a_plan_without_its_unpacked_bundle_is_to_be_deleted() {
     let plan = said.split(' ').next().unwrap().trim_start_matches("installplan/").to_owned();
     assert!(
         said.contains(&format!(
-            "`kubectl -n e1 delete installplan.operators.coreos.com {plan}`: the unpacked bundle is gone"
+            "`kubectl -n e1 delete installplan.operators.coreos.com {plan}`: instead, deletes the plan, whose unpacked bundle is gone"
         )),
         "{said}"
     );

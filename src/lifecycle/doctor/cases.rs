@@ -12,7 +12,7 @@ mod workloads;
 
 use serde_json::{Value, json};
 
-use super::{Diagnosis, Observation, Scope, State, diagnose};
+use super::{Diagnosis, Observation, Outage, Repair, Scope, State, diagnose, outage};
 
 const NOW: &str = "2026-01-01T01:00:00Z";
 const OLM: &str = "operators.coreos.com/v1alpha1";
@@ -119,8 +119,16 @@ fn catalog_pod(status: Value) -> Value {
     )
 }
 
+/// The diagnosis, of which no repair takes down what serves.
 fn look(objects: Vec<Value>) -> Diagnosis {
-    diagnose(&Observation::complete(objects, NOW), &Scope::default())
+    let seen = Observation::complete(objects, NOW);
+    let diagnosis = diagnose(&seen, &Scope::default());
+    for Repair { command, effect, .. } in diagnosis.causes.iter().flat_map(|cause| &cause.repair) {
+        let outage = outage(&seen, command);
+        assert_ne!(outage, Outage::Lasting, "{command}");
+        assert!(outage == Outage::None || effect.to_string().contains("down"), "{command}: {effect}");
+    }
+    diagnosis
 }
 
 /// The one cause of an observation: its code and its object.

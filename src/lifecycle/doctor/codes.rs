@@ -15,6 +15,13 @@ pub struct Code {
     pub page: &'static str,
 }
 
+impl Code {
+    /// Whether it is about a version that does not come up. Where an older one still runs, the way back to that is the first repair.
+    pub fn has_way_back(&self) -> bool {
+        self.level == Level::Error && rank(self.name) >= rank(UNSUPPORTED_KIND.name)
+    }
+}
+
 macro_rules! codes {
     ($($name:ident = $code:literal $level:ident $title:literal;)+) => {
         $(

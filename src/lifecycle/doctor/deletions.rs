@@ -41,9 +41,13 @@ pub(super) fn blocked(seen: &Observation, object: Doc<'_>) -> Option<Cause> {
             "shows who set the finalizer (`managedFields`): start that controller again, and it cleans up and removes its finalizer",
         ),
     };
+    let also = match object.kind() {
+        "ClusterServiceVersion" => ", its operator is down",
+        _ => "",
+    };
     Some(cause.repair(
         command!("kubectl -n {} patch {} {} --type merge -p '{\"metadata\":{\"finalizers\":null}}'", namespace, resource, name),
-        "only if that controller is gone for good: the object is deleted at once, and the cleanup that the finalizer guards never happens",
+        format!("only if that controller is gone for good: the object is deleted at once{also}, and the cleanup that the finalizer guards never happens"),
     ))
 }
 

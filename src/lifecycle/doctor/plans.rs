@@ -96,18 +96,32 @@ fn approval(seen: &Observation, plan: Doc<'_>) -> Cause {
                 cause.shown(*one, "status.conditions[InstallPlanPending].reason", found.reason, found.since);
         }
     }
-    cause
-        .repair(
-            command!("kubectl -n {} get installplan.operators.coreos.com {} -o \
-                 'custom-columns=KIND:.status.plan[*].resource.kind,NAME:.status.plan[*].resource.name'", namespace, name),
-            "lists what the plan creates and changes; nothing is changed by that",
-        )
-        .or_own(own.map(|own| command!("olmkit operator plan {} -n {}", own, namespace)))
-        .repair(
-            command!("kubectl -n {} patch installplan.operators.coreos.com {} --type merge -p '{\"spec\":{\"approved\":true}}'", namespace, name),
-            format!("approves the plan: it installs all of {}", csvs.join(" and ")),
-        )
-        .or_own(own.map(|own| command!("olmkit operator approve {} -n {}", own, namespace)))
+    let effects = [
+        "lists what the plan creates and changes; nothing is changed by that".to_owned(),
+        format!("approves the plan: it installs all of {}", csvs.join(" and ")),
+    ];
+    let [plan, approve] = match own {
+        Some(own) => [
+            command!("olmkit operator plan {} -n {}", own, namespace),
+            command!("olmkit operator approve {} -n {}", own, namespace),
+        ],
+        // Our verbs go by the Subscription.
+        None => [
+            command!(
+                "kubectl -n {} get installplan.operators.coreos.com {} -o \
+                 'custom-columns=KIND:.status.plan[*].resource.kind,NAME:.status.plan[*].resource.name'",
+                namespace,
+                name
+            ),
+            command!(
+                "kubectl -n {} patch installplan.operators.coreos.com {} --type merge -p '{\"spec\":{\"approved\":true}}'",
+                namespace,
+                name
+            ),
+        ],
+    };
+    let [lists, approves] = effects;
+    cause.repair(plan, lists).repair(approve, approves)
 }
 
 /// The commands that retry a plan in place.
@@ -256,7 +270,7 @@ fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Ca
             .safe_repair(retry(plan), again),
         _ if message.contains("unpacked bundle configmap") || message.contains("configmaps") && message.contains("not found") => cause.repair(
             command!("kubectl -n {} delete installplan.operators.coreos.com {}", namespace, plan.name()),
-            "the unpacked bundle is gone: OLM unpacks it again and creates a new plan; running pods are not affected",
+            "deletes the plan, whose unpacked bundle is gone: OLM unpacks it again and creates a new plan; running pods are not affected",
         ),
         _ => cause.safe_repair(retry(plan), again),
     }

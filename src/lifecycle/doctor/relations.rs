@@ -2,6 +2,7 @@
 
 use super::doc::Doc;
 use super::observation::Observation;
+use crate::lifecycle::lineage::lineage;
 
 /// A version that is Replacing for one that a Subscription knows, and that may be gone.
 pub(super) fn left_behind<'o>(seen: &'o Observation, subscription: Doc<'o>) -> Option<Doc<'o>> {
@@ -15,10 +16,18 @@ pub(super) fn left_behind<'o>(seen: &'o Observation, subscription: Doc<'o>) -> O
     })
 }
 
+/// The names of the versions of a Subscription: those that it names, and what they replace.
+pub(super) fn versions_of<'o>(seen: &'o Observation, subscription: Doc<'o>) -> Vec<&'o str> {
+    let named = ["currentCSV", "installedCSV"].map(|field| subscription.text(&format!("/status/{field}")));
+    lineage(named, |name| {
+        Some(seen.get("ClusterServiceVersion", subscription.namespace(), name)?.text("/spec/replaces"))
+    })
+}
+
 /// The Subscription of a version.
 pub(super) fn subscription_of<'o>(seen: &'o Observation, csv: Doc<'o>) -> Option<Doc<'o>> {
     let mut all = seen.within("Subscription", csv.namespace());
-    all.find(|one| [one.text("/status/currentCSV"), one.text("/status/installedCSV")].contains(&csv.name()))
+    all.find(|one| versions_of(seen, *one).contains(&csv.name()))
 }
 
 /// How long ago a version was created at most that a Subscription, read in the same look, may not know yet.

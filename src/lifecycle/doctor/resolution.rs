@@ -347,7 +347,7 @@ impl<'o> Message<'o> {
             newcomer.1, newcomer.0, self.namespace
         );
         Some(Cause::new(&codes::API_CONFLICT, subscription.reference(), text).repair(
-            command!("kubectl -n {} delete subscription.operators.coreos.com {}", self.namespace, newcomer.0),
+            command!("olmkit operator uninstall {} -n {}", newcomer.0, self.namespace),
             format!("removes the operator that is not installed; `{other}` runs on. Or install it into another namespace"),
         ))
     }

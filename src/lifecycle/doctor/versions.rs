@@ -4,7 +4,7 @@ use super::codes::{self, Code};
 use super::doc::Doc;
 use super::observation::Observation;
 use super::pods::shorten;
-use super::relations::subscription_of;
+use super::relations::{subscription_of, versions_of};
 use super::step::Step;
 use super::{Cause, deletions, groups, namespaces, plans, refusals, workloads};
 use crate::lifecycle::api::{InstallModeKind, csv_reason};
@@ -36,9 +36,7 @@ pub(super) fn without_subscription(seen: &Observation) -> impl Iterator<Item = D
 
 /// Whether a Subscription knows a version, or OLM is about to tell one.
 pub(super) fn is_referenced(seen: &Observation, namespace: &str, name: &str) -> bool {
-    let is_known = seen
-        .within("Subscription", namespace)
-        .any(|one| [one.text("/status/currentCSV"), one.text("/status/installedCSV")].contains(&name));
+    let is_known = seen.within("Subscription", namespace).any(|one| versions_of(seen, one).contains(&name));
     is_known
         || seen
             .within("InstallPlan", namespace)
@@ -223,8 +221,8 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
         );
         return Some(match subscription_of(seen, csv) {
             Some(subscription) => cause.repair(
-                command!("kubectl -n {} delete subscription.operators.coreos.com/{} clusterserviceversion.operators.coreos.com/{}", namespace, subscription.name(), name),
-                "instead, removes what never ran; then install a version that runs on this Kubernetes, with `startingCSV` and Manual approval",
+                command!("olmkit operator uninstall {} -n {}", subscription.name(), namespace),
+                "instead, removes what never ran; then `olmkit operator install` with `--version` installs one that runs on this Kubernetes",
             ),
             None => cause,
         });
@@ -647,8 +645,14 @@ fn conflict(
     }
     Some(found.repair(
         match subscription_of(seen, csv) {
-            Some(subscription) => command!("kubectl -n {} delete subscription.operators.coreos.com/{} clusterserviceversion.operators.coreos.com/{}", namespace, subscription.name(), name),
-            None => command!("kubectl -n {} delete clusterserviceversion.operators.coreos.com/{}", namespace, name),
+            Some(subscription) => {
+                command!("olmkit operator uninstall {} -n {}", subscription.name(), namespace)
+            }
+            None => command!(
+                "kubectl -n {} delete clusterserviceversion.operators.coreos.com/{}",
+                namespace,
+                name
+            ),
         },
         format!("instead, removes the operator that does not run; `{}` runs on", rival.name()),
     ))
@@ -683,7 +687,7 @@ pub(super) fn orphaned(seen: &Observation, csv: Doc<'_>, subscription: Doc<'_>) 
 }
 
 /// The package that a version says it is of.
-fn package_of(csv: Doc<'_>) -> Option<String> {
+pub(super) fn package_of(csv: Doc<'_>) -> Option<String> {
     let properties: serde_json::Value =
         serde_json::from_str(csv.annotation(crate::lifecycle::api::label::PROPERTIES)).ok()?;
     let mut all = properties["properties"].as_array()?.iter();

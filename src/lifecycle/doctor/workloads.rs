@@ -77,7 +77,11 @@ fn is_available(deployment: Doc<'_>) -> bool {
 }
 
 /// The pods of a Deployment.
-fn pods_of<'o>(seen: &'o Observation, namespace: &str, deployment: &str) -> impl Iterator<Item = Doc<'o>> {
+pub(super) fn pods_of<'o>(
+    seen: &'o Observation,
+    namespace: &str,
+    deployment: &str,
+) -> impl Iterator<Item = Doc<'o>> {
     let deployment = deployment.to_owned();
     seen.within("Pod", namespace).filter(move |pod| {
         let set = pod.owners("ReplicaSet").next();

@@ -1,8 +1,10 @@
 //! ClusterServiceVersions.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{State, available, catalog, check, csv, group, installed, look};
+use super::{
+    OLM, State, available, catalog, check, csv, group, installed, look, merge, object, subscription,
+};
 
 #[test]
 fn a_certificate_has_expired() {
@@ -177,4 +179,54 @@ fn an_owner_conflict_names_the_other_operator() {
         "`rival.v1` of the same namespace own the same CRD, `queues.example.com`",
         vec![installed(), group(), catalog("READY"), failed, other, available()],
     );
+}
+
+/// The old version runs, and the same operator is installed in another namespace: an OperatorGroup for all namespaces would make OLM
+/// delete the Deployment of one of the two.
+#[test]
+fn no_install_mode_is_worth_an_operator_that_runs() {
+    let modes = |mode: &str| json!([{"type": mode, "supported": true}]);
+    let crd = json!({"owned": [{"name": "demos.example.com", "version": "v1", "kind": "Demo"}]});
+    let version = |name: &str, replaces: &str, mode: &str, status: Value| {
+        let spec = json!({
+            "version": name.trim_start_matches("demo.v"), "replaces": replaces, "installModes": modes(mode),
+            "customresourcedefinitions": crd, "install": {"spec": {"deployments": [{"name": "demo"}]}},
+        });
+        object(OLM, "ClusterServiceVersion", name, json!({"spec": spec, "status": status}))
+    };
+    let failed = json!({"phase": "Failed", "reason": "UnsupportedOperatorGroup", "message": "OwnNamespace InstallModeType not supported", "lastTransitionTime": "2026-01-01T00:58:00Z"});
+    let group = |namespace: &str| {
+        let targets = json!({"metadata": {"namespace": namespace}, "spec": {"targetNamespaces": [namespace]}, "status": {"namespaces": [namespace]}});
+        object("operators.coreos.com/v1", "OperatorGroup", namespace, targets)
+    };
+    let objects = |with_other: bool| {
+        let mut objects = vec![
+            subscription(
+                json!({"currentCSV": "demo.v2", "installedCSV": "demo.v2", "state": "AtLatestKnown"}),
+            ),
+            group("here"),
+            catalog("READY"),
+            version("demo.v1", "", "OwnNamespace", json!({"phase": "Replacing", "reason": "BeingReplaced"})),
+            version("demo.v2", "demo.v1", "AllNamespaces", failed.clone()),
+            available(),
+        ];
+        if with_other {
+            let elsewhere = json!({"metadata": {"namespace": "there"}});
+            let mut other = version("demo.v1", "", "OwnNamespace", json!({"phase": "Succeeded"}));
+            let mut deployment = available();
+            merge(&mut other, elsewhere.clone());
+            merge(&mut deployment, elsewhere);
+            objects.extend([group("there"), other, deployment]);
+        }
+        objects
+    };
+    let commands = |with_other: bool| -> Vec<String> {
+        let found = look(objects(with_other));
+        assert_eq!(found.causes[0].code, "unsupported-install-mode", "{found:#?}");
+        found.causes[0].repair.iter().map(|repair| repair.command.to_string()).collect()
+    };
+    let back = "olmkit operator rollback demo -n here --to 1";
+    assert_eq!(commands(true), [back]);
+    let alone = commands(false);
+    assert!(alone[0] == back && alone[1].contains("/spec/targetNamespaces"), "{alone:?}");
 }

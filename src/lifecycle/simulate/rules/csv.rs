@@ -23,6 +23,8 @@ use crate::lifecycle::properties::package_of;
 const INSTALL_MILLIS: u64 = 300_000;
 /// How many conditions a ClusterServiceVersion remembers.
 const HISTORY: usize = 20;
+/// Why a version fails that provides what an operator of another namespace provides to the same namespaces.
+const INTER_GROUP_CONFLICT: &str = "InterOperatorGroupOwnerConflict";
 /// The version of the simulated cluster.
 pub(in super::super) const KUBERNETES: Version = Version::new(1, 34, 0);
 
@@ -96,7 +98,13 @@ impl<'o> Operator<'o, '_> {
                 Some(Change::new(self.name("delete"), 20, vec![Write::Delete(self.csv.key())]))
             }
             CsvPhase::Failed => match (reason, self.health()) {
-                ("UnsupportedOperatorGroup" | "NoOperatorGroup" | "TooManyOperatorGroups", _) => {
+                (
+                    "UnsupportedOperatorGroup"
+                    | "NoOperatorGroup"
+                    | "TooManyOperatorGroups"
+                    | INTER_GROUP_CONFLICT,
+                    _,
+                ) => {
                     let message = "InstallModes now support target namespaces";
                     Some(self.to(CsvPhase::Pending, "RequirementsUnknown", message, 200))
                 }
@@ -218,6 +226,13 @@ impl<'o> Operator<'o, '_> {
         if targets.is_empty() {
             return None;
         }
+        if self.has_rival(targets) {
+            let mut change = fail(INTER_GROUP_CONFLICT, "intersecting operatorgroups provide the same apis");
+            // OLM takes away what runs.
+            let own = self.own_deployments().map(|found| Write::Delete(Key::of(found)));
+            change.writes.extend(own);
+            return Some(change);
+        }
         let supported = |mode: InstallModeKind| {
             self.csv.install_modes().iter().any(|found| found.kind == mode.as_str() && found.supported)
         };
@@ -232,6 +247,50 @@ impl<'o> Operator<'o, '_> {
         };
         let message = format!("{missing} InstallModeType not supported, cannot configure to watch {what}");
         Some(fail("UnsupportedOperatorGroup", &message))
+    }
+
+    /// Whether an operator of another namespace provides one of our APIs to the same namespaces, and was there first.
+    fn has_rival(self, targets: &[String]) -> bool {
+        let store = self.view.store;
+        let apis = |csv: &Value| -> Vec<(Value, Value)> {
+            let owned = csv.pointer("/spec/customresourcedefinitions/owned").and_then(Value::as_array);
+            owned.into_iter().flatten().map(|crd| (crd["name"].clone(), crd["version"].clone())).collect()
+        };
+        let own = apis(self.csv.document());
+        let age = |csv: &Value| {
+            let since = csv.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
+            (since.unwrap_or_default().to_owned(), Key::of(csv).namespace)
+        };
+        let is_older = |other: &&Value| {
+            let key = Key::of(other);
+            let is_copy =
+                other.pointer("/metadata/labels").is_some_and(|all| all.get(label::COPIED_FROM).is_some());
+            key.namespace != self.scope.namespace
+                && !is_copy
+                && other.pointer("/status/reason") != Some(&json!(INTER_GROUP_CONFLICT))
+                && apis(other).iter().any(|api| own.contains(api))
+                && age(other) < age(self.csv.document())
+        };
+        let watches = |namespace: &str| {
+            let groups = store.list(&known::OPERATOR_GROUP, Some(namespace));
+            let watched: Vec<&str> = groups
+                .filter_map(|group| group.pointer("/status/namespaces")?.as_array())
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let all = |one: &str| one.is_empty();
+            watched.iter().any(|one| all(one) || targets.iter().any(|own| all(own) || own == one))
+        };
+        !own.is_empty()
+            && store.list(&known::CSV, None).filter(is_older).any(|other| watches(&Key::of(other).namespace))
+    }
+
+    /// The Deployments that carry our label.
+    fn own_deployments(self) -> impl Iterator<Item = &'o Value> {
+        let found = self.view.store.list(&known::DEPLOYMENT, Some(self.scope.namespace));
+        found.filter(move |found| {
+            found.pointer("/metadata/labels").is_some_and(|labels| labels[label::OWNER] == self.csv.name())
+        })
     }
 
     fn predecessor(self) -> Option<&'o Csv> {

@@ -1,0 +1,541 @@
+//! Which repairs are printed: those after which every version that serves still serves, or has been replaced by one that can run.
+//!
+//! A repair is the command that is printed, so the command is what is tried: its words are read back ([`deeds`]), and what they change is
+//! done on a simulated cluster that is made of what was observed ([`World`]). There, only a version that serves now can run; whether
+//! others would, nobody knows. A Deployment that served and is taken away has to come back as one of a version that can run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use olmkit_catalog::fbc;
+use serde_json::{Value, json};
+
+use super::doc::Doc;
+use super::lean::lean;
+use super::observation::Observation;
+use super::relations::{left_behind, versions_of};
+use super::{Cause, Repair, codes, pods, workloads};
+use crate::lifecycle::api::{Key, Resource, known, label};
+use crate::lifecycle::offer::Offer;
+use crate::lifecycle::patch::merge;
+use crate::lifecycle::simulate::{EventKind, Registry, Simulation, Store};
+use crate::sentence::Sentence;
+use crate::shell::{Command, command};
+
+/// How long what a command deletes may take to go.
+const GOING: Duration = Duration::from_secs(30);
+/// How long OLM is given after a command.
+const AFTERWARDS: Duration = Duration::from_secs(600);
+/// How many things may happen meanwhile: no simulation goes on for ever.
+const MOST: usize = 400;
+/// The kinds that a repair may change and that decide whether a version serves.
+const KINDS: [&str; 6] = [
+    "Subscription",
+    "OperatorGroup",
+    "InstallPlan",
+    "ClusterServiceVersion",
+    "OperatorCondition",
+    "Deployment",
+];
+
+/// What a command does to what serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outage {
+    /// Everything serves on.
+    None,
+    /// Something is taken away, and comes back as a version that can run.
+    Passing,
+    /// Something is taken away for good, or for what nobody knows to run.
+    Lasting,
+}
+
+/// What begins the effect of a repair that is an alternative to the one before it.
+const INSTEAD: &str = "instead, ";
+
+/// Leaves the repairs of a cause that keep up what serves, and puts the way back to a version that still runs before them.
+pub(super) fn choose(seen: &Observation, subscription: &str, namespace: &str, cause: &mut Cause) {
+    cause.repair.retain(|repair| outage(seen, &repair.command) != Outage::Lasting);
+    let found = seen.get("Subscription", namespace, subscription);
+    let back = found.and_then(|found| rollback(seen, found, cause));
+    if let Some(first) = cause.repair.first_mut() {
+        let effect = std::mem::take(&mut first.effect).without(INSTEAD);
+        first.effect = if back.is_some() { Sentence::from(INSTEAD) + effect } else { effect };
+    }
+    if let Some(back) = back {
+        cause.repair.insert(0, back);
+    }
+}
+
+/// What a command does to what serves, on a simulation of what was observed.
+pub fn outage(seen: &Observation, command: &Command) -> Outage {
+    let deeds = deeds(seen, command);
+    // Whether another pod takes the place of one that serves is not simulated.
+    if deeds.iter().any(|deed| matches!(deed, Deed::Delete(key) if is_ready_pod(seen, key))) {
+        return Outage::Lasting;
+    }
+    let touched: BTreeSet<&str> = deeds.iter().map(Deed::namespace).collect();
+    let mut versions = touched.iter().flat_map(|namespace| versions(seen, namespace));
+    if !versions.any(|csv| serves(seen, csv)) {
+        return Outage::None;
+    }
+    let world = World::of(seen, &touched);
+    let gone = world.gone_after(&deeds);
+    if gone.is_empty() {
+        return Outage::None;
+    }
+    // What goes anyway does not go because of the command.
+    let anyway = world.gone_after(&[]);
+    let is_lost = |(key, is_back): (&Key, &bool)| !is_back && anyway.get(key) != Some(&false);
+    if gone.iter().any(is_lost) { Outage::Lasting } else { Outage::Passing }
+}
+
+fn is_ready_pod(seen: &Observation, key: &Key) -> bool {
+    key.kind == known::POD.kind
+        && seen.get("Pod", &key.namespace, &key.name).is_some_and(|pod| pods::is_ready(pod))
+}
+
+/// The way back to the version that a new one was to replace, where that one still serves.
+fn rollback(seen: &Observation, subscription: Doc<'_>, cause: &Cause) -> Option<Repair> {
+    codes::CODES.iter().find(|code| code.name == cause.code && code.has_way_back())?;
+    let old = still_serving(seen, subscription)?;
+    let version = match old.text("/spec/version") {
+        "" => old.name(),
+        version => version,
+    };
+    let (namespace, name) = (subscription.namespace(), subscription.name());
+    Some(Repair::of(
+        command!("olmkit operator rollback {} -n {} --to {}", name, namespace, version),
+        format!(
+            "goes back to `{}`, which still runs: the operator is down for about 30 seconds, custom resources stay, and the approval becomes Manual",
+            old.name()
+        ),
+    ))
+}
+
+/// The version that serves while the one that is to replace it does not come up, or is gone.
+fn still_serving<'o>(seen: &'o Observation, subscription: Doc<'o>) -> Option<Doc<'o>> {
+    let csv = |name: &str| seen.get("ClusterServiceVersion", subscription.namespace(), name);
+    let names = versions_of(seen, subscription);
+    let current = names.first().and_then(|name| csv(name));
+    if current.is_some_and(|current| current.text("/status/phase") == "Succeeded") {
+        return None;
+    }
+    let mut older = names.iter().skip(1).filter_map(|name| csv(name));
+    older
+        .find(|old| can_run(seen, *old))
+        .or_else(|| left_behind(seen, subscription).filter(|old| current.is_none() && can_run(seen, *old)))
+}
+
+/// Whether a version has come up and serves.
+fn can_run(seen: &Observation, csv: Doc<'_>) -> bool {
+    matches!(csv.text("/status/phase"), "Succeeded" | "Replacing") && !csv.is_going() && serves(seen, csv)
+}
+
+/// Whether the Deployments of a version answer, whichever version their pods are of.
+fn serves(seen: &Observation, csv: Doc<'_>) -> bool {
+    let mut wanted = workloads::wanted(csv).peekable();
+    wanted.peek().is_some() && wanted.all(|name| answers(seen, csv.namespace(), name))
+}
+
+fn answers(seen: &Observation, namespace: &str, deployment: &str) -> bool {
+    let Some(found) = seen.get("Deployment", namespace, deployment) else { return false };
+    found.number("/status/availableReplicas").unwrap_or(0) > 0
+        || found.holding("Available").is_some()
+        || workloads::pods_of(seen, namespace, deployment).any(|pod| !pod.is_going() && pods::is_ready(pod))
+}
+
+/// The versions of a namespace, copies not among them.
+fn versions<'o>(seen: &'o Observation, namespace: &str) -> impl Iterator<Item = Doc<'o>> {
+    seen.within("ClusterServiceVersion", namespace).filter(|csv| !csv.is_copy())
+}
+
+/// What a command changes.
+enum Deed {
+    Delete(Key),
+    Create(Value),
+    Patch(Key, Value),
+}
+
+impl Deed {
+    fn namespace(&self) -> &str {
+        match self {
+            Self::Delete(key) | Self::Patch(key, _) => &key.namespace,
+            Self::Create(object) => object["metadata"]["namespace"].as_str().unwrap_or(""),
+        }
+    }
+
+    /// Does it, after a deletion or not, and says whether it was one. What is not there is not changed, what is there is not created.
+    fn done(&self, cluster: &mut Simulation, is_removing: bool) -> bool {
+        match self {
+            Self::Delete(key) => {
+                cluster.store().delete(key);
+            }
+            Self::Create(object) => {
+                // `kubectl delete` waits, and so do we.
+                if is_removing {
+                    pass(cluster, GOING);
+                }
+                let _ = cluster.store().create(by_own_catalog(object.clone()));
+            }
+            Self::Patch(key, patch) => {
+                let _ = cluster.store().patch(key, patch);
+            }
+        }
+        matches!(self, Self::Delete(_))
+    }
+}
+
+/// What a command changes of the objects that decide whether a version serves. What somebody edits is up to them.
+fn deeds(seen: &Observation, command: &Command) -> Vec<Deed> {
+    let programs = command.programs();
+    let mut deeds = Vec::new();
+    for (at, words) in programs.iter().enumerate() {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let Line { namespace, names, patch, to } = Line::of(&words);
+        let namespace = namespace.unwrap_or("");
+        match (words.first().copied(), &names[..]) {
+            (Some("kubectl"), ["delete", objects @ ..]) => {
+                deeds.extend(keys(namespace, objects).map(Deed::Delete));
+            }
+            (Some("kubectl"), ["patch", objects @ ..]) => {
+                let patches = patch.map(merging).unwrap_or_default();
+                let of =
+                    |key: Key| patches.clone().into_iter().map(move |patch| Deed::Patch(key.clone(), patch));
+                deeds.extend(keys(namespace, objects).flat_map(of));
+            }
+            (Some("kubectl"), ["create"]) => {
+                let piped = at.checked_sub(1).and_then(|before| programs[before].get(1));
+                deeds.extend(piped.and_then(|text| serde_json::from_str(text).ok()).map(Deed::Create));
+            }
+            (Some("olmkit"), ["operator", verb @ ("uninstall" | "rollback"), name, ..]) => {
+                if let Some(found) = seen.get("Subscription", namespace, name) {
+                    deeds.extend(removal(seen, found));
+                    deeds.extend(again(seen, found, to).filter(|_| *verb == "rollback").map(Deed::Create));
+                }
+            }
+            _ => {}
+        }
+    }
+    deeds
+}
+
+/// The words of a program, by what they mean.
+#[derive(Default)]
+struct Line<'w> {
+    namespace: Option<&'w str>,
+    names: Vec<&'w str>,
+    patch: Option<&'w str>,
+    to: Option<&'w str>,
+}
+
+impl<'w> Line<'w> {
+    fn of(words: &[&'w str]) -> Self {
+        let mut line = Self::default();
+        let mut words = words.iter().skip(1).copied();
+        while let Some(word) = words.next() {
+            match word {
+                "-n" => line.namespace = words.next(),
+                "-p" => line.patch = words.next(),
+                "--to" => line.to = words.next(),
+                "--type" | "--subresource" | "-f" | "-l" | "-o" => drop(words.next()),
+                flag if flag.starts_with('-') => {}
+                name => line.names.push(name),
+            }
+        }
+        line
+    }
+}
+
+/// The objects that `KIND/NAME…` or `KIND NAME…` mean, of the kinds that matter here.
+fn keys<'w>(namespace: &'w str, words: &[&'w str]) -> impl Iterator<Item = Key> + use<'w> {
+    let kinds: [&Resource; 6] = [
+        &known::SUBSCRIPTION,
+        &known::CSV,
+        &known::INSTALL_PLAN,
+        &known::OPERATOR_GROUP,
+        &known::DEPLOYMENT,
+        &known::POD,
+    ];
+    let resource = move |word: &str| {
+        let word = word.split('.').next().unwrap_or(word);
+        kinds.into_iter().find(|one| one.kind.to_lowercase() == word || one.plural == word)
+    };
+    let pairs: Vec<(&str, &str)> = match words {
+        [kind, names @ ..] if !kind.contains('/') => names.iter().map(|name| (*kind, *name)).collect(),
+        words => words.iter().filter_map(|word| word.split_once('/')).collect(),
+    };
+    pairs.into_iter().filter_map(move |(kind, name)| Some(Key::new(resource(kind)?, namespace, name)))
+}
+
+/// A patch as some that are merged, one after another: each operation of a list is one.
+fn merging(text: &str) -> Vec<Value> {
+    let nested = |operation: &Value| {
+        let steps = operation["path"].as_str().unwrap_or("").rsplit('/').filter(|step| !step.is_empty());
+        steps.fold(operation["value"].clone(), |below, step| json!({step: below}))
+    };
+    match serde_json::from_str(text).unwrap_or_default() {
+        Value::Array(operations) => operations.iter().map(nested).collect(),
+        patch => vec![patch],
+    }
+}
+
+/// A Subscription and its versions go.
+fn removal(seen: &Observation, subscription: Doc<'_>) -> Vec<Deed> {
+    let namespace = subscription.namespace();
+    let names = of_subscription(seen, subscription).into_iter();
+    let csvs = names.map(|name| Deed::Delete(Key::new(&known::CSV, namespace, name)));
+    std::iter::once(Deed::Delete(Key::of(subscription.0))).chain(csvs).collect()
+}
+
+/// A Subscription as `rollback` makes it again, and as if its plan were approved.
+fn again(seen: &Observation, subscription: Doc<'_>, to: Option<&str>) -> Option<Value> {
+    let names = of_subscription(seen, subscription);
+    let target = names.iter().find(|name| {
+        let csv = seen.get("ClusterServiceVersion", subscription.namespace(), name);
+        csv.is_some_and(|csv| [csv.text("/spec/version"), csv.name()].map(Some).contains(&to))
+    })?;
+    let mut spec = subscription.0["spec"].clone();
+    merge(&mut spec, &json!({"startingCSV": target, "installPlanApproval": "Automatic"}));
+    Some(json!({
+        "apiVersion": known::SUBSCRIPTION.api_version(), "kind": known::SUBSCRIPTION.kind,
+        "metadata": {"name": subscription.name(), "namespace": subscription.namespace()}, "spec": spec,
+    }))
+}
+
+/// The names of the versions that a Subscription may have, the newest first: by its status, else by their package.
+fn of_subscription<'o>(seen: &'o Observation, subscription: Doc<'o>) -> Vec<&'o str> {
+    let mut names = versions_of(seen, subscription);
+    let package = subscription.text("/spec/name");
+    let more = versions(seen, subscription.namespace())
+        .filter(|csv| super::versions::package_of(*csv).as_deref() == Some(package))
+        .map(Doc::name)
+        .chain(left_behind(seen, subscription).map(Doc::name));
+    for name in more {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// What was observed of some namespaces, as a simulated cluster.
+struct World {
+    cluster: Simulation,
+    /// The Deployments that serve.
+    serving: BTreeSet<Key>,
+    /// The versions that can run.
+    running: BTreeSet<(String, String)>,
+}
+
+impl World {
+    /// The namespaces that a command touches, and those with operators that provide the same APIs.
+    fn of(seen: &Observation, touched: &BTreeSet<&str>) -> Self {
+        let owned = |csv: Doc<'_>| -> Vec<String> {
+            let owned = csv.list("/spec/customresourcedefinitions/owned");
+            owned.filter_map(|crd| crd["name"].as_str().map(str::to_owned)).collect()
+        };
+        let apis: BTreeSet<String> =
+            touched.iter().flat_map(|namespace| versions(seen, namespace)).flat_map(owned).collect();
+        let rivals = seen.of("ClusterServiceVersion").filter(|csv| !csv.is_copy());
+        let rivals = rivals.filter(|csv| owned(*csv).iter().any(|crd| apis.contains(crd)));
+        let namespaces: BTreeSet<&str> = touched.iter().copied().chain(rivals.map(Doc::namespace)).collect();
+        let csvs: Vec<Doc<'_>> = namespaces.iter().flat_map(|namespace| versions(seen, namespace)).collect();
+        let serving = csvs.iter().filter(|csv| serves(seen, **csv)).flat_map(|csv| {
+            workloads::wanted(*csv).map(|name| Key::new(&known::DEPLOYMENT, csv.namespace(), name))
+        });
+        let running = csvs.iter().filter(|csv| can_run(seen, **csv));
+        let running = running.map(|csv| (csv.namespace().to_owned(), csv.name().to_owned()));
+        let (serving, running) = (serving.collect(), running.collect());
+        let (registry, catalogs) = offers(seen, &namespaces);
+        let within = namespaces.iter().flat_map(|namespace| {
+            KINDS.into_iter().flat_map(|kind| seen.within(kind, namespace).filter(|one| !one.is_copy()))
+        });
+        let objects = within.map(|one| object(one, &csvs)).chain(crds(&csvs)).chain(catalogs);
+        let mut cluster = Simulation::new(registry);
+        *cluster.store() = Store::of(objects, Duration::ZERO);
+        Self { cluster, serving, running }
+    }
+
+    /// The Deployments that served and were taken away after something was done, and whether they are back.
+    fn gone_after(&self, deeds: &[Deed]) -> BTreeMap<Key, bool> {
+        let mut cluster = self.cluster.clone();
+        let mut is_removing = false;
+        for deed in deeds {
+            is_removing = deed.done(&mut cluster, is_removing);
+        }
+        pass(&mut cluster, AFTERWARDS);
+        let mut gone = BTreeMap::new();
+        for event in cluster.events() {
+            let key = Key::of(&event.object);
+            let labels = event.object.pointer("/metadata/labels");
+            let owner = labels.and_then(|labels| labels[label::OWNER].as_str()).unwrap_or_default();
+            match event.kind {
+                EventKind::Deleted if self.serving.contains(&key) => {
+                    gone.insert(key, false);
+                }
+                // What OLM goes on to from there is an upgrade like any other.
+                EventKind::Added if self.running.contains(&(key.namespace.clone(), owner.to_owned())) => {
+                    gone.entry(key).and_modify(|is_back| *is_back = true);
+                }
+                _ => {}
+            }
+        }
+        gone
+    }
+}
+
+/// Lets time pass.
+fn pass(cluster: &mut Simulation, time: Duration) {
+    let deadline = cluster.store().now() + time;
+    (0..MOST).take_while(|_| cluster.step(deadline)).for_each(drop);
+}
+
+/// An object as the simulation needs it: with an identity, and a Deployment with its owners.
+fn object(found: Doc<'_>, csvs: &[Doc<'_>]) -> Value {
+    let mut object = found.0.clone();
+    lean(&mut object);
+    if object.pointer("/metadata/uid").is_none() {
+        object["metadata"]["uid"] = identity(found).into();
+    }
+    let is_unowned = object.pointer("/metadata/ownerReferences").is_none();
+    if found.kind() == known::DEPLOYMENT.kind && is_unowned {
+        let own = csvs.iter().filter(|csv| csv.namespace() == found.namespace());
+        let own: Vec<_> =
+            own.filter(|csv| workloads::wanted(**csv).any(|name| name == found.name())).collect();
+        let references = own
+            .iter()
+            .map(|csv| json!({"kind": known::CSV.kind, "name": csv.name(), "uid": identity(**csv)}));
+        let metadata = json!({
+            "ownerReferences": references.collect::<Vec<_>>(),
+            "labels": {label::OWNER: own.first().map(|csv| csv.name())},
+        });
+        merge(&mut object, &json!({ "metadata": metadata }));
+    }
+    match found.kind() {
+        "Subscription" => by_own_catalog(object),
+        "ClusterServiceVersion" => installable(object),
+        _ => object,
+    }
+}
+
+fn identity(found: Doc<'_>) -> String {
+    match found.text("/metadata/uid") {
+        "" => format!("{}/{}/{}", found.kind(), found.namespace(), found.name()),
+        uid => uid.to_owned(),
+    }
+}
+
+/// A ClusterServiceVersion without what it requires of the cluster: that is there for one that runs.
+fn installable(mut csv: Value) -> Value {
+    let nothing = json!({"spec": {
+        "minKubeVersion": null, "apiservicedefinitions": null, "nativeAPIs": null,
+        "customresourcedefinitions": {"required": null},
+    }});
+    merge(&mut csv, &nothing);
+    csv
+}
+
+/// A Subscription with a catalog of its own, which has what is known of its package.
+fn by_own_catalog(mut subscription: Value) -> Value {
+    let key = Key::of(&subscription);
+    merge(&mut subscription, &json!({"spec": {"source": key.name, "sourceNamespace": key.namespace}}));
+    subscription
+}
+
+/// For each Subscription a catalog with the versions that are known.
+fn offers(seen: &Observation, namespaces: &BTreeSet<&str>) -> (Registry, Vec<Value>) {
+    let mut registry = Registry::default();
+    let mut catalogs = Vec::new();
+    for subscription in namespaces.iter().flat_map(|namespace| seen.within("Subscription", namespace)) {
+        let (namespace, name) = (subscription.namespace(), subscription.name());
+        let names = of_subscription(seen, subscription);
+        let image = format!("{namespace}/{name}");
+        for csv in names.iter().filter_map(|csv| seen.get("ClusterServiceVersion", namespace, csv)) {
+            let spec = installable(csv.0.clone())["spec"].clone();
+            let fresh = json!({
+                "apiVersion": known::CSV.api_version(), "kind": known::CSV.kind,
+                "metadata": {"name": csv.name()}, "spec": spec,
+            });
+            registry.bundles.insert(csv.name().to_owned(), vec![fresh]);
+        }
+        let offer = Offer::of(&catalog(seen, subscription, &names));
+        registry.catalogs.insert(image.clone(), Arc::new(offer));
+        catalogs.push(json!({
+            "apiVersion": known::CATALOG_SOURCE.api_version(), "kind": known::CATALOG_SOURCE.kind,
+            "metadata": {"name": name, "namespace": namespace, "uid": image},
+            "spec": {"sourceType": "grpc", "image": image},
+        }));
+    }
+    (registry, catalogs)
+}
+
+/// A package with one channel of what is known, each version replacing the next.
+fn catalog<'o>(seen: &'o Observation, subscription: Doc<'o>, names: &[&'o str]) -> fbc::Catalog<'static> {
+    let package = subscription.text("/spec/name").to_owned();
+    let channel = match subscription.text("/spec/channel") {
+        "" => "stable",
+        channel => channel,
+    };
+    let mut catalog = fbc::Catalog::default();
+    catalog.packages.push(fbc::Package {
+        name: package.clone().into(),
+        default_channel: channel.to_owned().into(),
+        ..fbc::Package::default()
+    });
+    let older = names.iter().skip(1).copied().chain([""]);
+    let entries = names.iter().zip(older).map(|(name, older)| fbc::Entry {
+        name: (*name).to_owned().into(),
+        replaces: older.to_owned().into(),
+        ..fbc::Entry::default()
+    });
+    catalog.channels.push(fbc::Channel {
+        name: channel.to_owned().into(),
+        package: package.clone().into(),
+        entries: entries.collect(),
+        ..fbc::Channel::default()
+    });
+    for (at, name) in names.iter().enumerate() {
+        let csv = seen.get("ClusterServiceVersion", subscription.namespace(), name);
+        let version = csv.map_or("", |csv| csv.text("/spec/version"));
+        // Where it is not known it stands for the place in the channel.
+        let version =
+            if version.is_empty() { format!("0.0.{}", names.len() - at) } else { version.to_owned() };
+        let value = json!({"packageName": package, "version": version});
+        catalog.bundles.push(fbc::Bundle {
+            name: (*name).to_owned().into(),
+            package: package.clone().into(),
+            image: format!("bundle/{name}").into(),
+            properties: vec![fbc::Property {
+                kind: "olm.package".into(),
+                value: Some(value.into()),
+                ..fbc::Property::default()
+            }],
+            ..fbc::Bundle::default()
+        });
+    }
+    catalog
+}
+
+/// The CRDs that the versions own, with every version that one of them owns.
+fn crds(csvs: &[Doc<'_>]) -> Vec<Value> {
+    let mut versions: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
+    for owned in csvs.iter().flat_map(|csv| csv.list("/spec/customresourcedefinitions/owned")).map(Doc) {
+        versions.entry(owned.text("/name")).or_default().insert(owned.text("/version"), owned.text("/kind"));
+    }
+    let crd = |(name, versions): (&str, BTreeMap<&str, &str>)| {
+        let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+        let kind = versions.values().next().copied().unwrap_or("");
+        let last = versions.keys().next_back().copied().unwrap_or("");
+        let served = versions.keys().map(|one| json!({"name": one, "served": true, "storage": *one == last}));
+        json!({
+            "apiVersion": known::CRD.api_version(), "kind": known::CRD.kind,
+            "metadata": {"name": name, "uid": name},
+            "spec": {
+                "group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+                "versions": served.collect::<Vec<_>>(),
+            },
+        })
+    };
+    versions.into_iter().map(crd).collect()
+}
