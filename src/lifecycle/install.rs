@@ -10,8 +10,8 @@ use olmkit_catalog::graph::VersionRelease;
 use serde_json::{Value, json};
 
 use super::api::{
-    Approval, CatalogSource, ClusterServiceVersion, InstallModeKind, Key, Named as _, Object, OperatorGroup,
-    Resource, Subscription, known, label,
+    Approval, CatalogSource, ClusterServiceVersion, CsvPhase, InstallModeKind, Key, Named as _, Object,
+    OperatorGroup, Resource, Subscription, known, label,
 };
 use super::cluster::ClusterError;
 use super::decide::{Accept, Goal, Stuck, remembered};
@@ -489,19 +489,7 @@ impl Engine<'_> {
         for csv in observed.csvs.iter().filter(|csv| !observed.is_subscribed(csv.name())) {
             let ours = package.bundles.contains_key(csv.name());
             if ours || owns(csv).is_some() {
-                return Err(EngineError::refused_help(
-                    format!(
-                        "clusterserviceversion/{} is there without a Subscription, so OLM would resolve nothing",
-                        csv.name()
-                    ),
-                    Sentence::from("delete it: ")
-                        + command!(
-                            "kubectl delete clusterserviceversion {} -n {}",
-                            csv.name(),
-                            observed.namespace
-                        )
-                        + "; custom resources stay",
-                ));
+                return Err(orphan(csv, ours));
             }
         }
         for csv in observed.csvs.iter().filter(|csv| observed.is_subscribed(csv.name())) {
@@ -606,6 +594,26 @@ impl Engine<'_> {
             }
         }
     }
+}
+
+/// A version that no Subscription knows is in the way: what removes it, and what that costs.
+fn orphan(csv: &Object<ClusterServiceVersion>, is_ours: bool) -> EngineError {
+    let runs = matches!(csv.status.phase, CsvPhase::Succeeded | CsvPhase::Replacing);
+    let cost = match (runs, is_ours) {
+        (true, true) => "; its operator runs, and is down until `install` has installed it again",
+        (true, false) => "; its operator runs, and nothing installs it again",
+        (false, _) => "",
+    };
+    EngineError::refused_help(
+        format!(
+            "clusterserviceversion/{} is there without a Subscription, so OLM would resolve nothing",
+            csv.name()
+        ),
+        Sentence::from("delete it: ")
+            + command!("kubectl delete clusterserviceversion {} -n {}", csv.name(), csv.namespace())
+            + cost
+            + "; custom resources stay",
+    )
 }
 
 /// How to get rid of an operator that is in the way.

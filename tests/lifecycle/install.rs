@@ -54,6 +54,17 @@ fn another_version_than_the_installed_one_is_refused_before_anything_changes() {
 }
 
 #[test]
+fn deleting_a_version_that_runs_without_a_subscription_is_said_to_take_it_down() {
+    let mut world = World::of("01");
+    world.install(demo(Some("0.1.0"))).unwrap();
+    world.cluster.store().delete(&key());
+    insta::assert_snapshot!(refused(&mut world, demo(None)), @"
+    clusterserviceversion/demo.v0.1.0 is there without a Subscription, so OLM would resolve nothing
+    delete it: `kubectl delete clusterserviceversion demo.v0.1.0 -n ns`; its operator runs, and is down until `install` has installed it again; custom resources stay
+    ");
+}
+
+#[test]
 fn install_without_a_version_leaves_an_older_one_that_waits_for_approval() {
     let mut world = World::of("01");
     world.install(demo(Some("0.1.0"))).unwrap();
