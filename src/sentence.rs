@@ -68,7 +68,7 @@ impl Display for Sentence {
         self.parts.iter().try_for_each(|part| match part {
             Part::Text(text) => f.write_str(text),
             Part::Command(command) if command.is_possible() => write!(f, "`{command}`"),
-            Part::Command(command) => write!(f, "on a real cluster, `{command}`"),
+            Part::Command(command) => write!(f, "{}, `{command}`", command.where_possible()),
         })
     }
 }

@@ -37,18 +37,25 @@ pub struct Reach {
     flags: Vec<(&'static str, String)>,
     /// Whether it is a simulated cluster, which kubectl does not reach.
     is_simulated: bool,
+    /// Whether it is deleted before anybody reads the command.
+    is_deleted: bool,
 }
 
 impl Reach {
     /// A real cluster, with the flags that select it.
     pub fn real(flags: Vec<(&'static str, String)>) -> Self {
-        Self { flags, is_simulated: false }
+        Self { flags, ..Self::default() }
     }
 
     /// A simulated cluster in a file; without one it ends with the command that made it.
     pub fn simulated(file: Option<&Path>) -> Self {
         let flags = file.iter().map(|path| ("simulate", path.to_string_lossy().into_owned())).collect();
-        Self { flags, is_simulated: true }
+        Self { flags, is_simulated: true, ..Self::default() }
+    }
+
+    /// A cluster that goes with the command that prints commands for it.
+    pub fn deleted() -> Self {
+        Self { is_deleted: true, ..Self::default() }
     }
 }
 
@@ -170,9 +177,20 @@ impl Command {
         self
     }
 
-    /// Whether it does what it says: kubectl does not reach a simulated cluster.
+    /// Whether it does what it says: kubectl does not reach a simulated cluster, and nothing reaches a deleted one.
     pub fn is_possible(&self) -> bool {
-        !(self.reach.is_simulated && self.stages.iter().any(Stage::is_kubectl))
+        let Reach { is_simulated, is_deleted, .. } = &self.reach;
+        let mut stages = self.stages.iter();
+        match (is_deleted, is_simulated) {
+            (true, _) => !stages.any(|stage| stage.is_kubectl() || stage.is_ours(&self.reach)),
+            (false, true) => !stages.any(Stage::is_kubectl),
+            (false, false) => true,
+        }
+    }
+
+    /// Where it would do that.
+    pub(crate) fn where_possible(&self) -> &'static str {
+        if self.reach.is_deleted { "on the cluster, which --keep keeps" } else { "on a real cluster" }
     }
 
     /// The programs of the line, each with its words as a shell would hand them over.
@@ -380,5 +398,14 @@ mod tests {
         assert_eq!(list.to_string(), "olmkit operator list --simulate c.json");
         let test = command!("olmkit operator test {}", "demo").on(&file);
         assert_eq!(test.to_string(), "olmkit operator test demo");
+    }
+
+    #[test]
+    fn no_command_reaches_a_deleted_cluster() {
+        let deleted = Reach::deleted();
+        for command in [command!("kubectl get pods"), command!("olmkit operator doctor {}", "demo")] {
+            assert!(!command.on(&deleted).is_possible());
+        }
+        assert!(command!("olmkit bundle push {}", "demo").on(&deleted).is_possible());
     }
 }

@@ -186,6 +186,10 @@ fn the_version_names_what_the_tests_are_built_with() {
         let known = if module.ends_with("kubernetes") { number.rsplit_once('.').unwrap().0 } else { number };
         assert!(version.contains(&format!(" {known}")), "{module} {number}: {version}");
     }
+    let kubernetes =
+        version.split("Kubernetes ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
+    let kind = fs::read_to_string("src/actions/operator/kind.rs").unwrap();
+    assert!(kind.contains(&format!("kindest/node:v{kubernetes}.")), "nodes of kind do not run {kubernetes}");
 }
 
 #[test]

@@ -61,6 +61,7 @@ fn settings() -> Settings {
             ..Options::default()
         },
         accept_missing_images: false,
+        keep_failed: false,
         simulated: true,
     }
 }
@@ -137,6 +138,28 @@ fn an_operator_that_crashes_is_named_and_blocks_what_leads_over_it() {
     assert_eq!(keys(&mut world.cluster), before);
     let failed = report.tests.iter().find(|test| test.outcome == Outcome::Failed).unwrap();
     assert!(failed.log.iter().any(|line| line.contains("0 of 1 available")), "{:?}", failed.log);
+}
+
+#[test]
+fn a_run_that_keeps_what_failed_ends_with_the_first_failure() {
+    let mut world = World::of("01");
+    world.cluster.registry().missing_images.insert("r/crash:v2".into());
+    let image = "/spec/install/spec/deployments/0/spec/template/spec/containers/0/image";
+    world.change("demo.v0.2.0", "ClusterServiceVersion", |csv| {
+        *csv.pointer_mut(image).unwrap() = json!("r/crash:v2")
+    });
+    let keeping = Settings { keep_failed: true, ..settings() };
+    let (table, report, ended) = tested_in(&mut world, &keeping).unwrap();
+    insta::assert_snapshot!(table, @"
+    install 0.3.0: passed
+    install 0.2.0: failed: `demo.v0.2.0` does not start, its deployment `demo-controller` is not available after five minutes, and no pod of it can be seen [not-ready]
+    0.2.0 → 0.3.0: not run: the cluster is kept as `install 0.2.0` has left it
+    install 0.1.0: not run: the cluster is kept as `install 0.2.0` has left it
+    0.1.0 → 0.2.0: not run: the cluster is kept as `install 0.2.0` has left it
+    0.1.0 → 0.2.0 → 0.3.0: not run: the cluster is kept as `install 0.2.0` has left it
+    ");
+    assert!(ended.is_none() && report.left.is_empty(), "{ended:?} {:?}", report.left);
+    assert!(keys(&mut world.cluster).iter().any(|key| key.name == "demo.v0.2.0"));
 }
 
 #[test]

@@ -250,6 +250,7 @@ fn flags_of_a_cluster_of_its_own_are_refused_on_another_one() {
     let root = directory();
     let kind_only = [
         &["--kind-config", "missing.yaml"][..],
+        &["--kind-image", "kindest/node:v1.34.0"],
         &["--olm-manifests", "missing.yaml"],
         &["--olm-version", "0.46.0"],
         &["--registry-image", "registry:2"],

@@ -18,7 +18,7 @@ echo "$*" >>"$HOME/asked"
 case "$1" in
 get) [ ! -e "$HOME/clusters" ] || cat "$HOME/clusters" ;;
 create)
-    [ ! -e "$HOME/broken" ] || { echo "ERROR: no space left on device" >&2; exit 1; }
+    [ ! -e "$HOME/broken" ] || { echo "Creating cluster" >&2; echo "ERROR: no space left on device" >&2; exit 1; }
     [ ! -e "$HOME/slow" ] || sleep 60
     while [ "$1" != --kubeconfig ]; do shift; done
     cat >"$2" <<'END'
@@ -73,7 +73,17 @@ fn asked(home: &Path) -> Vec<String> {
     asked.lines().map(words).collect()
 }
 
-const CREATED: [&str; 2] = ["get clusters", "create cluster --name NAME --wait 5m"];
+const CREATED: [&str; 2] =
+    ["get clusters", "create cluster --name NAME --wait 5m --image docker.io/kindest/node:v1.34.0"];
+/// Waits until a cluster is being made.
+fn created(home: &Path) {
+    let begun = Instant::now();
+    while !asked(home).contains(&CREATED[1].to_owned()) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", asked(home));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 const DELETED: &str = "delete cluster --name NAME";
 
 #[test]
@@ -94,8 +104,9 @@ fn a_cluster_that_is_kept_is_named_with_the_commands_for_it() {
     let said = said(&output);
     assert!(said.contains("kind export kubeconfig --name olmkit-test-"), "{said}");
     assert!(said.contains("kind delete cluster --name olmkit-test-"), "{said}");
-    let created = format!("{} --config with space.yaml", CREATED[1]);
-    assert_eq!(asked(home.path()), [CREATED[0], &created]);
+    // Such a configuration names its own nodes.
+    let created = "create cluster --name NAME --wait 5m --config with space.yaml";
+    assert_eq!(asked(home.path()), [CREATED[0], created]);
 }
 
 #[test]
@@ -104,7 +115,11 @@ fn what_kind_says_when_it_fails_is_passed_on_and_nothing_stays() {
     fs::write(home.path().join("broken"), "").unwrap();
     let output = test(home.path(), &[]);
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    assert!(said(&output).contains("no space left on device"), "{}", said(&output));
+    let said = said(&output);
+    assert!(
+        said.contains("` failed: ERROR: no space left on device") && said.contains("make room"),
+        "{said}"
+    );
     assert_eq!(asked(home.path()), [CREATED[0], CREATED[1], DELETED]);
 }
 
@@ -118,15 +133,27 @@ fn a_cluster_that_cannot_be_deleted_is_named() {
 }
 
 #[test]
-fn clusters_of_others_and_of_killed_runs_are_left_alone() {
+fn clusters_of_others_are_left_alone_and_those_of_killed_runs_are_deleted() {
     let home = home();
-    fs::write(home.path().join("clusters"), "kind\nolmkit-test-19a-7\n").unwrap();
+    // A run that is killed while it makes its cluster.
+    fs::write(home.path().join("slow"), "").unwrap();
+    let mut child = command(home.path(), &[]).stderr(Stdio::piped()).spawn().unwrap();
+    created(home.path());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let first = fs::read_to_string(home.path().join("asked")).unwrap();
+    let killed = first.split_whitespace().skip_while(|word| *word != "--name").nth(1).unwrap().to_owned();
+    fs::remove_file(home.path().join("slow")).unwrap();
+    fs::remove_file(home.path().join("asked")).unwrap();
+    fs::write(home.path().join("clusters"), format!("kind\nolmkit-test-19a-7\n{killed}\n")).unwrap();
     let said = said(&test(home.path(), &[]));
     assert!(said.contains("`kind delete cluster --name olmkit-test-19a-7`"), "{said}");
     let asked = fs::read_to_string(home.path().join("asked")).unwrap();
     let deleted: Vec<_> = asked.lines().filter(|line| line.starts_with("delete")).collect();
-    assert_eq!(deleted.len(), 1, "{asked}");
-    assert!(!deleted[0].ends_with("kind") && !deleted[0].ends_with("19a-7"), "{asked}");
+    assert_eq!(deleted.len(), 2, "{asked}");
+    assert!(deleted[0].ends_with(&killed), "{asked}");
+    assert!(!deleted[1].ends_with("kind") && !deleted[1].ends_with("19a-7"), "{asked}");
+    assert!(said.contains(&format!("deleting the kind cluster {killed} of a run that was killed")), "{said}");
 }
 
 #[test]
@@ -135,10 +162,7 @@ fn an_interrupted_run_deletes_its_cluster() {
     fs::write(home.path().join("slow"), "").unwrap();
     let begun = Instant::now();
     let mut child = command(home.path(), &[]).stderr(Stdio::piped()).spawn().unwrap();
-    while !asked(home.path()).contains(&CREATED[1].to_owned()) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", asked(home.path()));
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    created(home.path());
     signal::send("INT", child.id());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(begun.elapsed() < Duration::from_secs(30));

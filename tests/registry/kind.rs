@@ -144,8 +144,10 @@ fn pushes() -> Result<(), Failed> {
         [&asked[..create], &asked[create + 1..]].concat(),
         [
             "kind get clusters",
+            "docker ps --all --filter",
             "docker run --detach --name",
             "docker port NAME-registry 5000/tcp",
+            "docker exec NAME cat",
             "docker network connect kind",
             "kind get nodes --name NAME",
             "docker exec node sh",
@@ -195,7 +197,15 @@ fn fails() -> Result<(), Failed> {
     let said = text(&output.stderr);
     assert!(said.contains("pull access denied") && said.contains("--registry-image"), "{said}");
     let asked = asked(home.path());
-    assert_eq!(asked, ["kind get clusters", "docker run --detach --name", "docker rm --force --volumes"]);
+    assert_eq!(
+        asked,
+        [
+            "kind get clusters",
+            "docker ps --all --filter",
+            "docker run --detach --name",
+            "docker rm --force --volumes"
+        ]
+    );
     // Without docker nothing is begun.
     fs::remove_file(home.path().join("bin/docker"))?;
     let path = format!("{}:/bin-of-nobody", home.path().join("bin").display());

@@ -9,7 +9,7 @@ use olmkit_catalog::fbc::Catalog;
 use serde_json::Value;
 
 use super::catalog_source::data_directory;
-use super::kind::{Kind, on_cluster};
+use super::kind::{Kind, Made, on_cluster};
 use super::sources::{Sources, exists, registry_image};
 use super::stock::Stocked;
 use super::{Target, connect_to, failure, simulated};
@@ -23,6 +23,7 @@ use crate::lifecycle::cluster::{Cluster, ClusterError};
 use crate::lifecycle::engine::{Account, Catalogs as _, ContentError, Progress};
 use crate::lifecycle::offer::{Offer, OfferedBundle, OfferedPackage};
 use crate::lifecycle::simulate::{Registry, Simulation};
+use crate::sentence::Sentence;
 use crate::shell::Reach;
 use crate::side::Side;
 
@@ -107,17 +108,19 @@ pub fn run(
             request.settings.catalog_dir = data_directory(image, access);
         }
         match request.kind.clone() {
-            Some(kind) => on_cluster(&kind, left, access, making, |kubeconfig, stocked, left| {
-                request.target.kubeconfig = Some(kubeconfig.to_owned());
+            Some(kind) => on_cluster(&kind, left, access, making, |made| {
+                let Made { kubeconfig, reach, stocked, left } = made;
+                request.target.kubeconfig = Some((*kubeconfig).to_owned());
+                request.settings.keep_failed = kind.keep;
                 if let Some((image, directory)) = stocked.catalog.clone() {
                     // It is read where it was pushed to.
                     request.target.catalog_from = None;
                     request.settings.catalog_image = Some(image);
                     request.settings.catalog_dir = Some(directory);
                 }
-                on_real_cluster(&request, stocked, access, spectator, making, left)
+                on_real_cluster(&request, stocked, access, spectator, making, *left, Some(reach))
             })?,
-            None => on_real_cluster(&request, &Stocked::default(), access, spectator, making, left)?,
+            None => on_real_cluster(&request, &Stocked::default(), access, spectator, making, left, None)?,
         }
     };
     Ok(tested)
@@ -130,11 +133,58 @@ fn on_real_cluster(
     spectator: &dyn Spectator,
     making: &dyn Progress,
     left: Duration,
+    reach: Option<&Reach>,
 ) -> Result<Tested, Failure> {
     let context = request.target.contexts.first();
     let mut cluster = connect_to(&request.target, context, left)?;
     let sources = Sources::new(request.target.catalog_from.clone(), access.clone()).with(stocked);
-    test(&mut cluster, &sources, request, spectator, making, &request.target.choice(context).reach())
+    let own = request.target.choice(context).reach();
+    let tested = test(&mut cluster, &sources, request, spectator, making, reach.unwrap_or(&own));
+    match &request.kind {
+        Some(Kind { keep, .. }) => {
+            tested.map(|tested| tested.on_kind(*keep)).map_err(|failure| on_kind(failure, *keep))
+        }
+        None => tested,
+    }
+}
+
+/// What a failure calls for on a cluster that kind made for the test.
+fn advice(sentence: &str) -> Option<Sentence> {
+    let is_pull = ["pulled", "pull", "no image"].iter().any(|word| sentence.contains(word));
+    is_pull.then(|| {
+        "for an image that is not pushed yet, pass --push-image REFERENCE=IMAGE: the nodes find it in the registry of the test".into()
+    })
+}
+
+/// How the cluster can be looked at after a failure.
+const KEEP: &str = "pass --keep to leave the cluster as the first failure left it";
+
+/// A failure on a cluster that kind made for the test.
+fn on_kind(mut failure: Failure, keep: bool) -> Failure {
+    if failure.exit == Exit::Interrupted {
+        return failure;
+    }
+    let advice = advice(&failure.to_string());
+    failure.help = advice.into_iter().fold(failure.help, |help, advice| help.and(advice));
+    if !keep {
+        failure.help = failure.help.and(KEEP);
+    }
+    failure
+}
+
+impl Tested {
+    /// The same, with what to do on a cluster that kind made for the test.
+    fn on_kind(mut self, keep: bool) -> Self {
+        let failures = self.report.tests.iter_mut().filter_map(|test| test.failure.as_mut());
+        for (at, failure) in failures.enumerate() {
+            failure.help.extend(advice(&failure.sentence));
+            if at == 0 && !keep {
+                failure.help.push(KEEP.into());
+            }
+        }
+        self.ended = self.ended.map(|ended| on_kind(ended, keep));
+        self
+    }
 }
 
 fn test(
@@ -271,4 +321,20 @@ fn check_sample(object: &Value) -> Result<(), String> {
         });
     };
     check_subdomain(name).map_err(|why| format!("named `{name}`: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_on_a_cluster_of_kind_says_how_images_get_there_and_how_to_look_at_it() {
+        let help = |what: &str, keep: bool| on_kind(Failure::incomplete(what), keep).help.to_string();
+        let pull = help("the image `r.example.com/a:v1` cannot be pulled", false);
+        assert!(pull.contains("--push-image REFERENCE=IMAGE") && pull.contains("--keep"), "{pull}");
+        let other = help("a container crashes", false);
+        assert!(!other.contains("--push-image") && other.contains("--keep"), "{other}");
+        assert_eq!(help("a container crashes", true), "");
+        assert!(on_kind(Failure::interrupted(), false).help.is_empty());
+    }
 }

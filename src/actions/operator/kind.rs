@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -19,6 +19,7 @@ use crate::lifecycle::kubernetes::Choice;
 use crate::limits::{Limits, Over};
 use crate::program::{self, CommandLine, Ended, Output};
 use crate::sentence::Help;
+use crate::shell::Reach;
 
 use super::stock::{Stock, Stocked};
 
@@ -38,6 +39,11 @@ const PORT: u16 = 5000;
 const NETWORK: &str = "kind";
 /// The registry, where nobody names another image.
 pub const REGISTRY: &str = "docker.io/library/registry:2";
+/// The nodes, where neither a flag nor a configuration names another image: of the newest minor version of Kubernetes that is tested, and
+/// not of the one that a release of kind takes.
+pub const NODE: &str = "docker.io/kindest/node:v1.34.0";
+/// What the name of a registry adds to that of its cluster.
+const OF_REGISTRY: &str = "-registry";
 
 /// kind's configuration for nodes that look for registries in files. Newer ones do so without it.
 /// <https://kind.sigs.k8s.io/docs/user/local-registry/>
@@ -55,6 +61,8 @@ containerdConfigPatches:
 pub struct Kind {
     /// kind's own configuration, such as for a registry on this machine.
     pub config: Option<PathBuf>,
+    /// The image of its nodes.
+    pub image: Option<String>,
     /// OLM's manifests, and what is changed in them.
     pub olm: olm::Request,
     /// Whether the cluster stays.
@@ -63,6 +71,13 @@ pub struct Kind {
     pub stock: Stock,
     /// The image of that registry.
     pub registry_image: String,
+}
+
+impl Kind {
+    /// The image of the nodes; none where a configuration names it.
+    fn node_image(&self) -> Option<&str> {
+        self.image.as_deref().or(self.config.is_none().then_some(NODE))
+    }
 }
 
 /// What was made for a test, or asked for: a cluster or a registry.
@@ -99,8 +114,19 @@ struct Registry {
     address: String,
 }
 
-/// Makes a cluster with OLM, and a registry where there is something to push; works on it by its kubeconfig, with what was pushed, for the
-/// time that is left; and deletes both, however the work ends.
+/// What the work on a cluster is given.
+pub(super) struct Made<'m> {
+    /// How it is reached, while the work goes on.
+    pub(super) kubeconfig: &'m Path,
+    /// How commands that are printed reach it after that.
+    pub(super) reach: Reach,
+    /// What was pushed.
+    pub(super) stocked: &'m Stocked,
+    /// The time that is left.
+    pub(super) left: Duration,
+}
+
+/// Makes a cluster with OLM, and a registry where there is something to push; works on it; and deletes both, however the work ends.
 ///
 /// # Errors
 /// kind is not there or fails, something cannot be pushed, OLM cannot be installed, or the work fails.
@@ -109,7 +135,7 @@ pub(super) fn on_cluster<T>(
     limit: Duration,
     access: &Access,
     progress: &dyn Progress,
-    work: impl FnOnce(&Path, &Stocked, Duration) -> Result<T, Failure>,
+    work: impl FnOnce(&Made<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     // Held until the cluster is deleted: a signal ends the work, and the process after that.
     let _work = interrupt::work();
@@ -117,20 +143,8 @@ pub(super) fn on_cluster<T>(
     olm::check(&kind.olm, limit)?;
     let begun = Instant::now();
     let left = || limit.saturating_sub(begun.elapsed());
-    let listed = kind_says(kind_line(&["get", "clusters"]), LISTING.min(limit))?;
-    let there = String::from_utf8_lossy(&listed.stdout).into_owned();
-    for old in there.lines().filter(|name| name.starts_with(PREFIX)) {
-        let text = format!(
-            "the kind cluster {old} of another run exists; if that has ended, `kind delete cluster --name {old}` removes it"
-        );
-        progress.said(begun.elapsed(), &text);
-    }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let name = format!("{PREFIX}{now:x}-{}", std::process::id());
-    if there.lines().any(|line| line == name) {
-        return Err(Failure::incomplete(format!("there is a kind cluster `{name}` already"))
-            .help("run the command again"));
-    }
+    clear_earlier(limit, progress)?;
+    let name = Run::current().name();
     let directory = tempfile::tempdir().map_err(Failure::incomplete)?;
     let kubeconfig = directory.path().join("kubeconfig");
 
@@ -146,28 +160,19 @@ pub(super) fn on_cluster<T>(
         registry = Some(started);
     }
 
-    progress.said(begun.elapsed(), &format!("making the kind cluster {name}"));
+    let of = kind.node_image().map(|image| format!(" of {image}")).unwrap_or_default();
+    progress.said(begun.elapsed(), &format!("making the kind cluster {name}{of}"));
     let cluster = TemporaryResource {
         what: format!("the kind cluster {name}"),
         reach: format!("`kind export kubeconfig --name {name}` reaches it"),
-        remove: kind_line(&["delete", "cluster"]).option("--name", &name),
+        remove: remove_cluster(&name),
         keep: kind.keep,
         progress,
     };
-    let own = directory.path().join("kind.yaml");
-    let config = match &kind.config {
-        None if registry.is_some() => {
-            fs::write(&own, LOOKS_IN_FILES).map_err(Failure::incomplete)?;
-            Some(&own)
-        }
-        given => given.as_ref(),
-    };
-    let create = kind_line(&["create", "cluster"]).option("--name", &name).words(&["--wait", "5m"]);
-    let mut create = create.words(&["--kubeconfig"]).path(&kubeconfig);
-    if let Some(config) = config {
-        create = create.words(&["--config"]).path(config);
+    create(kind, &name, &kubeconfig, registry.is_some(), left())?;
+    if let Some(version) = version(&name, left()) {
+        progress.said(begun.elapsed(), &format!("it runs Kubernetes {version}"));
     }
-    kind_says(create, left())?;
     if let Some(registry) = &registry {
         connect(registry, &name, left())?;
     }
@@ -176,10 +181,140 @@ pub(super) fn on_cluster<T>(
     let choice = Choice { kubeconfig: Some(kubeconfig.clone()), ..Choice::default() };
     let options = Options { timeout: left(), wait: true, ..Options::default() };
     olm::run(&choice, &olm::Verb::Install(kind.olm.clone()), &options, progress)?;
-    let done = work(&kubeconfig, &stocked, left());
+    let reach = match kind.keep {
+        true => Reach::real(vec![("context", format!("kind-{name}"))]),
+        false => Reach::deleted(),
+    };
+    let done = work(&Made { kubeconfig: &kubeconfig, reach, stocked: &stocked, left: left() });
     drop(cluster);
     drop(registry_made);
     done
+}
+
+/// Lets kind create a cluster.
+fn create(
+    kind: &Kind,
+    name: &str,
+    kubeconfig: &Path,
+    has_registry: bool,
+    limit: Duration,
+) -> Result<(), Failure> {
+    let own = kubeconfig.with_file_name("kind.yaml");
+    let config = match &kind.config {
+        None if has_registry => {
+            fs::write(&own, LOOKS_IN_FILES).map_err(Failure::incomplete)?;
+            Some(&own)
+        }
+        given => given.as_ref(),
+    };
+    let create = kind_line(&["create", "cluster"]).option("--name", name).words(&["--wait", "5m"]);
+    let mut create = create.words(&["--kubeconfig"]).path(kubeconfig);
+    if let Some(config) = config {
+        create = create.words(&["--config"]).path(config);
+    }
+    if let Some(image) = kind.node_image() {
+        create = create.option("--image", image);
+    }
+    kind_says(create, limit).map(drop)
+}
+
+/// The version of Kubernetes on the nodes, from where every node image has it. No test depends on it.
+fn version(cluster: &str, limit: Duration) -> Option<String> {
+    let node = format!("{cluster}-control-plane");
+    let exec = containers_line(&["exec"]).value(node).words(&["cat", "/kind/version"]);
+    let said = containers_say(exec, LISTING.min(limit)).ok()?;
+    let version = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+    (!version.is_empty()).then_some(version)
+}
+
+/// A run, as the names of its cluster and its registry tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    /// When it began, in milliseconds since 1970.
+    begun: u128,
+    /// Which machine it is on, since when that is up, and in which namespace of processes; none where that cannot be told.
+    host: Option<u32>,
+    process: u32,
+}
+
+impl Run {
+    /// This one.
+    fn current() -> Self {
+        let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        Self { begun, host: host(), process: std::process::id() }
+    }
+
+    /// The run with a cluster or a registry of this name.
+    fn of(name: &str) -> Option<Self> {
+        let name = name.strip_suffix(OF_REGISTRY).unwrap_or(name);
+        let parts: Vec<&str> = name.strip_prefix(PREFIX)?.split('-').collect();
+        let (begun, host, process) = match parts[..] {
+            [begun, process] => (begun, None, process),
+            [begun, host, process] => (begun, Some(u32::from_str_radix(host, 16).ok()?), process),
+            _ => return None,
+        };
+        Some(Self { begun: u128::from_str_radix(begun, 16).ok()?, host, process: process.parse().ok()? })
+    }
+
+    /// What its cluster is called.
+    fn name(&self) -> String {
+        let Self { begun, host, process } = self;
+        let host = host.map(|host| format!("{host:08x}-")).unwrap_or_default();
+        format!("{PREFIX}{begun:x}-{host}{process}")
+    }
+
+    /// Whether its process has ended. What other machines run, or a process that has its number now, may be at work.
+    fn is_over(&self) -> bool {
+        self.host.is_some() && self.host == host() && !Path::new(&format!("/proc/{}", self.process)).exists()
+    }
+}
+
+/// A number for where this process and its number mean the same: since the boot, in a namespace.
+fn host() -> Option<u32> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let boot = u32::from_str_radix(boot.get(..8)?, 16).ok()?;
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    let digits: String = namespace.to_str()?.chars().filter(char::is_ascii_digit).collect();
+    Some(boot ^ digits.parse::<u32>().ok()?)
+}
+
+/// Removes the clusters and registries of runs that were killed, and names those of runs that may be at work.
+fn clear_earlier(limit: Duration, progress: &dyn Progress) -> Result<(), Failure> {
+    let limit = LISTING.min(limit);
+    let clusters = kind_says(kind_line(&["get", "clusters"]), limit)?;
+    let names = containers_line(&["ps", "--all", "--filter", "name=olmkit-test-", "--format", "{{.Names}}"]);
+    // Without an answer there is no cluster either, and kind says more about it.
+    let registries = containers_say(names, limit).map(|output| output.stdout).unwrap_or_default();
+    let lines = |said: &[u8]| String::from_utf8_lossy(said).lines().map(str::to_owned).collect::<Vec<_>>();
+    let clusters = lines(&clusters.stdout).into_iter().filter(|name| name.starts_with(PREFIX));
+    let clusters = clusters.map(|name| ("kind cluster", remove_cluster(&name), name));
+    let registries = lines(&registries).into_iter().filter(|name| name.starts_with(PREFIX));
+    let registries = registries.filter(|name| name.ends_with(OF_REGISTRY));
+    let registries = registries.map(|name| ("registry", remove_registry(&name), name));
+    for (what, remove, name) in clusters.chain(registries) {
+        if !Run::of(&name).is_some_and(|run| run.is_over()) {
+            let text =
+                format!("the {what} {name} of another run exists; if that has ended, `{remove}` removes it");
+            progress.said(Duration::ZERO, &text);
+            continue;
+        }
+        progress.said(Duration::ZERO, &format!("deleting the {what} {name} of a run that was killed"));
+        if let Err(why) = delete(remove.clone()) {
+            let text = format!("the {what} {name} could not be deleted ({why}); run `{remove}`");
+            progress.said(Duration::ZERO, &text);
+        }
+    }
+    Ok(())
+}
+
+/// The command that removes a cluster.
+fn remove_cluster(name: &str) -> CommandLine {
+    kind_line(&["delete", "cluster"]).option("--name", name)
+}
+
+/// The command that removes a registry.
+fn remove_registry(container: &str) -> CommandLine {
+    containers_line(&["rm", "--force", "--volumes"]).value(container)
 }
 
 /// The program that runs containers for kind.
@@ -197,15 +332,15 @@ fn start_registry<'p>(
 ) -> Result<(TemporaryResource<'p>, Registry), Failure> {
     let end = Instant::now() + limit;
     let left = || end.saturating_duration_since(Instant::now());
-    let container = format!("{name}-registry");
+    let container = format!("{name}{OF_REGISTRY}");
     let made = TemporaryResource {
         what: format!("the registry {container}"),
         reach: format!("`{} port {container}` shows its address", containers()),
-        remove: containers_line(&["rm", "--force", "--volumes"]).value(&container),
+        remove: remove_registry(&container),
         keep: kind.keep,
         progress,
     };
-    let publish = format!("127.0.0.1::{PORT}");
+    let publish = format!("127.0.0.1:{}:{PORT}", free_port().map_err(Failure::incomplete)?);
     let image = kind.registry_image.as_str();
     let run =
         containers_line(&["run", "--detach"]).option("--name", &container).option("--publish", &publish);
@@ -232,6 +367,11 @@ fn start_registry<'p>(
         }
     }
     Ok((made, Registry { container, address }))
+}
+
+/// A port of this machine that nobody uses. One that Docker chooses is another one once the container joins a network with IPv6, as kind makes it.
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
 /// Whether a registry answers.
@@ -285,9 +425,33 @@ fn containers_say(line: CommandLine, limit: Duration) -> Result<Output, Failure>
 
 /// Runs kind to its end.
 fn kind_says(line: CommandLine, limit: Duration) -> Result<Output, Failure> {
-    let help =
-        "kind needs Docker, Podman or nerdctl, and room on the disk; `docker info` shows whether Docker runs";
-    says("kind", line, limit).map_err(|failure| helped(failure, help))
+    says("kind", line, limit).map_err(|failure| {
+        let help = kind_help(&failure.to_string());
+        helped(failure, help)
+    })
+}
+
+/// What to do about what kind said.
+fn kind_help(said: &str) -> &'static str {
+    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    if says(&["no space left"]) {
+        "make room on the disk of the containers: a node needs about 3 GB; `docker system df` shows what is used"
+    } else if says(&["failed to pull image", "pull access denied", "manifest unknown", "manifest for"]) {
+        "name an image of nodes that can be pulled, or is there, with --kind-image: `docker images kindest/node` lists those that are there"
+    } else if says(&["too many open files", "inotify"]) {
+        "raise the limits that many nodes need: `sysctl fs.inotify.max_user_instances=512`"
+    } else if says(&["Cannot connect to the Docker daemon", "failed to list clusters", "docker: not found"]) {
+        "start Docker: `docker info` shows whether it runs; KIND_EXPERIMENTAL_PROVIDER selects podman or nerdctl"
+    } else {
+        "kind needs Docker, Podman or nerdctl, and room on the disk; `docker info` shows whether Docker runs"
+    }
+}
+
+/// What a program said of its failure: of kind, what comes after the list of what has worked, without the stack of its code.
+fn reason(said: &str) -> &str {
+    let said = said.trim();
+    let said = said.find("ERROR: ").map_or(said, |at| &said[at..]);
+    said.find("\nStack Trace:").map_or(said, |at| said[..at].trim_end())
 }
 
 /// A failure with a way out, where it has none.
@@ -313,7 +477,7 @@ fn says(program: &str, line: CommandLine, limit: Duration) -> Result<Output, Fai
         Ended::Itself(output) if output.status.success() => Ok(output),
         Ended::Itself(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.trim();
+            let said = reason(&said);
             let why = if said.is_empty() { output.status.to_string() } else { said.to_owned() };
             Err(Failure::incomplete(format!("`{shown}` failed: {why}")))
         }
@@ -348,6 +512,52 @@ fn delete(line: CommandLine) -> Result<(), String> {
                 return Err(format!("it did not finish within {} s", DELETING.as_secs()));
             }
             None => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_run_of_here_whose_process_is_gone_is_over() {
+        let run = Run::current();
+        let name = run.name();
+        assert_eq!(Run::of(&name), Some(run.clone()));
+        assert_eq!(Run::of(&format!("{name}-registry")), Some(run.clone()));
+        assert!(!run.is_over());
+        // Larger than any process number of Linux.
+        let gone = Run { process: 1 << 22, ..run };
+        assert_eq!(gone.is_over(), host().is_some());
+        let elsewhere = Run { host: gone.host.map(|host| host ^ 1), ..gone.clone() };
+        assert!(!elsewhere.is_over());
+        assert!(!Run { host: None, ..gone }.is_over());
+        for name in ["kind", "olmkit-test-", "olmkit-test-x-1", "olmkit-test-1-2-3-4"] {
+            assert_eq!(Run::of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn kind_is_cited_from_its_error_on() {
+        let said = "Creating cluster \"a\" ...\n • Preparing nodes 📦  ...\n ✗ Preparing nodes 📦 \nDeleted nodes: []\n\
+                    ERROR: failed to create cluster: command \"docker run\" failed with error: exit status 125\n\
+                    Command Output: no space left on device\nStack Trace: \nsigs.k8s.io/kind/pkg/errors";
+        let reason = reason(said);
+        assert!(
+            reason.starts_with("ERROR: failed to create") && reason.ends_with("no space left on device"),
+            "{reason}"
+        );
+        assert!(kind_help(reason).starts_with("make room"));
+        for (said, help) in [
+            ("ERROR: failed to pull image \"kindest/node:v1.99.0\"", "--kind-image"),
+            (
+                "ERROR: failed to list clusters: Cannot connect to the Docker daemon at unix:///",
+                "start Docker",
+            ),
+            ("ERROR: something else", "kind needs Docker"),
+        ] {
+            assert!(kind_help(said).contains(help), "{said}");
         }
     }
 }

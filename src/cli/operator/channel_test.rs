@@ -118,6 +118,9 @@ struct KindFlags {
     /// Configuration file for kind, such as one that sets up a local registry
     #[arg(long, value_name = "FILE", requires = "kind", conflicts_with_all = WITHOUT_KIND)]
     kind_config: Option<PathBuf>,
+    /// Image of its nodes, which determines the version of Kubernetes [default: the newest tested version, or what --kind-config names]
+    #[arg(long, value_name = "IMAGE", requires = "kind", conflicts_with_all = WITHOUT_KIND, value_parser = image_reference)]
+    kind_image: Option<String>,
     /// OLM release to install on it
     #[arg(long, value_name = "VERSION", requires = "kind", conflicts_with_all = WITHOUT_KIND, value_parser = release, default_value = "0.46.0")]
     olm_version: String,
@@ -130,7 +133,7 @@ struct KindFlags {
     /// Image of that registry
     #[arg(long, value_name = "REFERENCE", requires = "kind", conflicts_with_all = WITHOUT_KIND, default_value = REGISTRY)]
     registry_image: String,
-    /// Keep the cluster and the registry
+    /// Keep the cluster and the registry; the first test that fails ends the run, and what it installed stays
     #[arg(long, requires = "kind", conflicts_with_all = WITHOUT_KIND)]
     keep: bool,
 }
@@ -165,8 +168,9 @@ impl KindFlags {
         // Other catalogs would only take time, and their packages would be in the way of resolution.
         let olm = Request { source, images: vec![], without_catalogs: true, adopt: false, keep: true };
         let stock = Stock { images: self.push_image, ..stock };
-        let (config, keep, registry_image) = (self.kind_config, self.keep, self.registry_image);
-        self.kind.then_some(Kind { config, olm, keep, stock, registry_image })
+        let (config, image, keep) = (self.kind_config, self.kind_image, self.keep);
+        let registry_image = self.registry_image;
+        self.kind.then_some(Kind { config, image, olm, keep, stock, registry_image })
     }
 }
 
@@ -287,6 +291,7 @@ impl Test {
                 ..Options::default()
             },
             accept_missing_images: self.accept_missing_images,
+            keep_failed: false,
             simulated: cluster.simulate,
         };
         let stock = Stock {

@@ -68,6 +68,8 @@ pub struct Settings {
     pub step: Options,
     /// Whether images may be missing where they are looked for.
     pub accept_missing_images: bool,
+    /// Whether the run ends with the first failure and leaves everything as it is then.
+    pub keep_failed: bool,
     /// Whether OLM is simulated, and nobody else is at work.
     pub simulated: bool,
 }

@@ -16,7 +16,7 @@ use crate::lifecycle::api::{
     Approval, CatalogSource, ClusterServiceVersion, InstallModeKind, Key, Object, known, label, made_here,
 };
 use crate::lifecycle::cluster::{Cluster, ClusterError};
-use crate::lifecycle::decide::Accept;
+use crate::lifecycle::decide::{Accept, Stuck};
 use crate::lifecycle::doctor::{self, Cause, Level, diagnose};
 use crate::lifecycle::engine::{Catalogs, Engine, EngineError, Progress};
 use crate::lifecycle::install::Install;
@@ -71,10 +71,11 @@ pub fn run(
         since: begun,
         is_begun: false,
         is_noted: false,
+        kept: None,
     };
     let mut ended = runner.all();
     let mut left = Vec::new();
-    if runner.is_begun {
+    if runner.is_begun && runner.kept.is_none() {
         if ended.is_some() {
             runner.cluster.begin_cleanup(CLEANUP);
         }
@@ -147,6 +148,8 @@ struct Runner<'r> {
     is_begun: bool,
     /// Whether the note is there, and ours.
     is_noted: bool,
+    /// The failed test as which everything is left.
+    kept: Option<String>,
 }
 
 /// A failure of a step, or nothing.
@@ -159,16 +162,18 @@ impl Runner<'_> {
         let needs_cluster = self.prepared.plan.walks.iter().any(|walk| walk.last().is_some());
         let mut ended = if needs_cluster { self.begin().err() } else { None };
         for walk in &self.prepared.plan.walks {
-            if ended.is_none() {
+            if ended.is_none() && self.kept.is_none() {
                 ended = self.walk(walk, count).err();
             }
-            if let Some(error) = &ended {
+            let kept = self.kept.iter().map(|name| format!("the cluster is kept as `{name}` has left it"));
+            let why = ended.iter().map(|error| format!("the run ended: {error}")).chain(kept).next();
+            if let Some(why) = why {
                 let done = self.results.iter().filter(|result| result.channel == walk.channel);
                 let done: BTreeSet<String> = done.map(|result| result.name.clone()).collect();
                 for test in &walk.tests {
                     let result = TestResult::not_run(walk, test, &self.settings.package);
                     if !done.contains(&result.name) {
-                        self.push(TestResult { reason: Some(format!("the run ended: {error}")), ..result });
+                        self.push(TestResult { reason: Some(why.clone()), ..result });
                     }
                 }
             }
@@ -224,6 +229,12 @@ impl Runner<'_> {
                 _ => "not established yet".to_owned(),
             };
             if self.cluster.now().saturating_sub(begun) >= self.settings.step.timeout {
+                let scope = doctor::Scope { name: None, namespace: Some(key.namespace.clone()) };
+                let today = self.cluster.time_of_day();
+                let seen = doctor::observe(self.cluster, &scope, Some(today))?;
+                if let Some(cause) = doctor::catalog_fault(&seen, &key.namespace, &key.name) {
+                    return Err(EngineError::Stuck(Stuck::of(&cause, &key.namespace)));
+                }
                 return Err(EngineError::refused_help(
                     format!("OLM does not reach the catalog: its connection is {state}"),
                     Sentence::from("see ")
@@ -347,6 +358,11 @@ impl Runner<'_> {
                     blocked = Some(format!("`{name}` failed"));
                     break;
                 }
+            }
+            if self.settings.keep_failed && blocked.is_some() {
+                let failed = self.results.iter().rev().find(|result| result.outcome == Outcome::Failed);
+                self.kept = failed.map(|result| result.name.clone());
+                return Ok(());
             }
             let left = self.clean()?;
             if let Some(left) = left.first() {
