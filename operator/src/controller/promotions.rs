@@ -46,7 +46,7 @@ impl Promotions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Goal, Link, Node, Observed, Peer, Pod, Slots};
+    use crate::plan::{Goal, Link, Node, Observed, Peer, Pod, Slots, Version};
 
     const PAUSE: Duration = Duration::from_secs(20);
 
@@ -87,7 +87,7 @@ mod tests {
             libraries: 0,
             settings: Default::default(),
             persistence: Default::default(),
-            version: "7.0.15".into(),
+            version: Version::default(),
             run_id: String::new(),
         };
         let pod = |number: u8| Pod { redis: Some(node(number)), ..Pod::default() };

@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use super::{
     children,
     creation::NotCreated,
+    downgrade::{Downgrade, downgrade},
     known,
     memory::SHARE,
     names::Names,
@@ -579,7 +580,7 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         let number = outdated(topology);
         let count = format!("{number} of {} pods have an older image, configuration or resources", goal.size);
         match view.plan.step {
-            _ if goal.update.refused => (true, "DowngradeRefused", DOWNGRADE.into()),
+            _ if goal.update.refused => (true, "DowngradeRefused", refusal(view)),
             _ if failing.is_some() => (true, ROLLOUT_FAILED, format!("{count}; see the condition Degraded")),
             Step::Wait(Wait::Approval) => (true, "WaitingForApproval", format!("{count}; {APPROVAL}")),
             _ if number == 0 => (true, "PodsOutdated", "waiting for the last pod that was replaced".into()),
@@ -741,14 +742,12 @@ fn condition(
 /// A step as a sentence, with the pods where the user has to know which.
 fn explanation(view: &View<'_>) -> String {
     let (topology, sentence) = (view.topology, waiting(view.plan.step).1);
-    if view.plan.step == Step::Wait(Wait::StaleReplicas) {
-        return stale_replicas(topology);
-    }
-    if view.plan.step == Step::Wait(Wait::Quorum) {
-        return format!("{sentence}{}", unconfirmed(topology));
-    }
-    if view.plan.step != Step::Wait(Wait::ForeignNode) {
-        return sentence.into();
+    match view.plan.step {
+        Step::Wait(Wait::ForeignNode) => {}
+        Step::Wait(Wait::StaleReplicas) => return stale_replicas(topology),
+        Step::Wait(Wait::Quorum) => return format!("{sentence}{}", unconfirmed(topology)),
+        Step::Wait(Wait::Downgrade) => return refusal(view),
+        _ => return sentence.into(),
     }
     let leaving = topology.core.iter().filter(|member| {
         member.pod.ordinal >= topology.goal.size
@@ -794,8 +793,21 @@ fn stale_replicas(topology: &Topology<'_>) -> String {
     )
 }
 
+/// Why the new image is not used, with both versions.
+fn refusal(view: &View<'_>) -> String {
+    let found = downgrade(&view.cluster.spec.image, view.topology.observed);
+    found.map_or_else(
+        || DOWNGRADE.into(),
+        |Downgrade { from, to }| {
+            format!("{to} in spec.image cannot read the data of {from}; {DOWNGRADE_WAY_OUT}")
+        },
+    )
+}
+
 const APPROVAL: &str = "spec.update.strategy is Supervised: set it to Auto to replace the pods of primaries, or run `redis-cli CLUSTER FAILOVER` on an updated replica of each";
-const DOWNGRADE: &str = "spec.image has a lower major version of Redis than the pods, and cannot read their data; revert spec.image, or set spec.update.allowDowngrade";
+const DOWNGRADE: &str = "the server in spec.image cannot read the data of the one that runs";
+const DOWNGRADE_WAY_OUT: &str =
+    "revert spec.image, or set spec.update.allowDowngrade to replace pods all the same";
 
 /// A step as the reason of a condition, and as a sentence.
 fn waiting(step: Step) -> (&'static str, &'static str) {

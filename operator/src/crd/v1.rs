@@ -237,7 +237,7 @@ pub struct Update {
     #[serde(default)]
     pub allow_data_loss: bool,
 
-    /// Whether the image may have a lower major version of Redis, which cannot read the data of a higher one.
+    /// Whether the image may have a server that cannot read the data of the one that runs, because it is older or of another flavour.
     #[serde(default)]
     pub allow_downgrade: bool,
 }

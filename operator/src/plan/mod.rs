@@ -12,6 +12,7 @@ mod rollout;
 mod slots;
 mod steps;
 mod topology;
+mod version;
 
 use std::net::IpAddr;
 
@@ -22,6 +23,7 @@ pub use observed::{
 };
 pub use slots::{SLOTS, Slots};
 pub use topology::{Absence, Member, SYNC_BYTES, SYNC_SECONDS, Topology};
+pub use version::{Flavour, Version};
 
 /// The desired cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub struct Update {
     pub supervised: bool,
     /// Whether to replace pods in memory without replicas at once, although their keys are lost.
     pub allow_data_loss: bool,
-    /// Whether the new image must not be used: its Redis cannot read the data of the present one.
+    /// Whether the new image must not be used: its server cannot read the data of the present one.
     pub refused: bool,
 }
 
@@ -339,7 +341,7 @@ pub enum Wait {
     Memory,
     /// Only primaries are outdated, and the user wants to replace these at a time of their choice.
     Approval,
-    /// The new image has an older Redis, which cannot read the data of the present one.
+    /// The server of the new image cannot read the data of the present one.
     Downgrade,
     /// A node that was promoted a moment ago is to be promoted again: with its old epoch it would win and lose at once.
     Cooldown,

@@ -9,7 +9,7 @@ use std::{
     str::FromStr,
 };
 
-use super::{Copies, Slots};
+use super::{Copies, Slots, Version};
 
 /// The 160-bit id of a Redis node, written as 40 hexadecimal digits.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -208,8 +208,8 @@ pub struct Node {
     pub libraries: u64,
     /// What it says of its files.
     pub persistence: Persistence,
-    /// `redis_version`.
-    pub version: String,
+    /// Which server it is.
+    pub version: Version,
     /// `run_id`: another for each process.
     pub run_id: String,
 }

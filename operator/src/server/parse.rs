@@ -5,7 +5,9 @@ use std::{
     net::IpAddr,
 };
 
-use crate::plan::{Link, Node, NodeId, NodeIdError, Peer, Persistence, SYNC_BYTES, SYNC_SECONDS, Slots};
+use crate::plan::{
+    Flavour, Link, Node, NodeId, NodeIdError, Peer, Persistence, SYNC_BYTES, SYNC_SECONDS, Slots, Version,
+};
 
 /// A text of redis-server that cannot be read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -114,9 +116,16 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
             snapshot_failed: get("rdb_last_bgsave_status") == "err",
             file_bytes: count("aof_current_size"),
         },
-        version: get("redis_version").into(),
+        version: version(get("redis_version"), get("valkey_version")),
         run_id: get("run_id").into(),
     })
+}
+
+/// Every Valkey says that it is Redis 7.2.4, for clients that ask.
+fn version(redis: &str, valkey: &str) -> Version {
+    let (flavour, number) =
+        if valkey.is_empty() { (Flavour::Redis, redis) } else { (Flavour::Valkey, valkey) };
+    Version { flavour, number: number.into() }
 }
 
 /// `ip:port@bus,hostname,…`: where it is, and the pod that it says it is.
@@ -192,6 +201,14 @@ f1bbcd8800000000000000000000000000000008 10.0.0.9:6379@16379 handshake - 0 0 0 d
             "Some(10.0.0.9) None false false true",
         ]
         "#);
+    }
+
+    #[test]
+    fn flavours() {
+        let version = |info: &str| node(NODES, "", info, 0).unwrap().version.to_string();
+        assert_eq!(version("redis_version:7.0.15\r\n"), "Redis 7.0.15");
+        let valkey = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\n";
+        assert_eq!(version(valkey), "Valkey 9.1.2");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redis_operator::plan::{Link, Node, NodeId, Observed, Peer, Plan, Pod, Slots, Topology, plan};
+use redis_operator::plan::{Link, Node, NodeId, Observed, Peer, Plan, Pod, Slots, Topology, Version, plan};
 
 use super::{Entry, Model, id, name};
 
@@ -121,7 +121,7 @@ impl Model {
             libraries: redis.libraries,
             settings: Default::default(),
             persistence: Default::default(),
-            version: "7.0.15".into(),
+            version: Version::default(),
             run_id: String::new(),
         }
     }
