@@ -67,7 +67,7 @@ use self::{
     promotions::Promotions,
     reconciler::Reconciler,
     tls::Loads,
-    upgradeable::Upgradeable,
+    upgradeable::{Upgradeable, Work},
 };
 use crate::{
     crd::{RedisCluster, v1::RedisClusterStatus},
@@ -238,7 +238,7 @@ impl Scope {
     fn forget(&self, key: &Key) {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.context.metrics.cluster_gone(&key.0, &key.1, &status::CONDITIONS);
-        self.context.upgradeable.set(key, false);
+        self.context.upgradeable.see(key, Work::Rests);
     }
 
     /// The zone of a Kubernetes node, from its label. Without one, or without the right to read nodes, placement does without.

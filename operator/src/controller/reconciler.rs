@@ -47,6 +47,7 @@ use super::{
     status::{self, View},
     tls::{self, Certificate, Loaded},
     trouble::{other_container_fails, redis_has_ended, redis_is_ready, trouble},
+    upgradeable::Work,
 };
 use crate::{
     crd::{
@@ -346,6 +347,8 @@ impl Reconciler<'_> {
             }
             failed = self.restart_stuck(&observed, update_revision).await.err();
         }
+        let work = Work::of(&plan, done.as_ref().ok(), problem.is_some());
+        self.scope.context.upgradeable.see(self.key, work);
         // An interrupted migration did not come to every slot.
         if plan.step == Step::Move {
             memory.moved = Some(Instant::now());
@@ -933,11 +936,6 @@ impl Reconciler<'_> {
         permit: &Leading<'_>,
         plan: &Plan,
     ) -> Result<Done, ReconcileError> {
-        let moving = matches!(
-            plan.step,
-            Step::Move | Step::Shrink | Step::Roles | Step::Spread | Step::CloseSlots | Step::Update
-        );
-        self.scope.context.upgradeable.set(self.key, moving);
         if plan.actions.is_empty() {
             return Ok(Done::default());
         }

@@ -161,7 +161,7 @@ fn phase(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Phase 
             let stopped = view.topology.observed.pods.is_empty();
             return if stopped { Phase::Hibernated } else { Phase::Hibernating };
         }
-        Some(Problem::Paused) if view.topology.serves() => return Phase::Ready,
+        Some(Problem::Paused) if is_ready(view) => return Phase::Ready,
         Some(Problem::Paused) => return Phase::Degraded,
         Some(Problem::Leftover { .. }) if !initialized => return Phase::Creating,
         Some(_) => return Phase::Failed,
@@ -187,6 +187,15 @@ fn phase(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Phase 
         Step::Wait(_) => Phase::Healing,
         _ => Phase::Scaling,
     }
+}
+
+/// Whether the cluster matches its spec, also while it is paused.
+fn is_ready(view: &View<'_>) -> bool {
+    matches!(view.problem, None | Some(Problem::Paused))
+        && view.plan.step == Step::Settled
+        && view.topology.serves()
+        && late(view).is_none()
+        && unwritable(view).is_none()
 }
 
 /// Whether only the user can resolve what this step waits for.
@@ -225,13 +234,33 @@ fn is_updating(old: &RedisClusterStatus, view: &View<'_>) -> bool {
     outdated(topology) > 0 || topology.surge > 0 || (begun && view.plan.step != Step::Settled)
 }
 
-/// A pod with the current template that cannot start, while others still have an older one.
+/// A pod with the current template that cannot start, while others still have an older one. Between two attempts nothing is
+/// wrong with it, so it counts until it responds.
 fn failing_update<'a>(old: &RedisClusterStatus, view: &View<'a>) -> Option<&'a Pod> {
+    let failed = degraded_reason(old) == Some(ROLLOUT_FAILED);
     let fails = |pod: &&Pod| {
-        !pod.outdated && pod.trouble.is_some() && (pod.redis.is_none() || pod.other_container_fails)
+        let tries = failed && pod.redis.is_none();
+        !pod.outdated
+            && (pod.trouble.is_some() || tries)
+            && (pod.redis.is_none() || pod.other_container_fails)
     };
     let mut pods = view.topology.observed.pods.iter();
     pods.find(fails).filter(|_| old.initialized == Some(true) && is_updating(old, view))
+}
+
+/// Why it cannot start; between two attempts, what was said of the last one.
+fn rollout_failed(old: &RedisClusterStatus, topology: &Topology<'_>, pod: &Pod) -> String {
+    let Some(trouble) = &pod.trouble else {
+        let degraded = old.conditions.iter().find(|condition| condition.type_ == "Degraded");
+        return degraded.map(|condition| condition.message.clone()).unwrap_or_default();
+    };
+    format!(
+        "pod {}, which has the new template, cannot start: {}; {} pods keep the older one; correct or revert {}",
+        pod.name,
+        trouble.what,
+        outdated(topology),
+        trouble.fields.unwrap_or("the spec")
+    )
 }
 
 /// Whether more is missing than the pod that is being replaced, or that one for too long.
@@ -463,14 +492,7 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
     let degraded = if let Some(problem) = view.problem.filter(|problem| **problem != Problem::Paused) {
         (true, problem.reason(), problem.to_string())
     } else if let Some(pod) = failing {
-        let what = pod.trouble.as_ref().map(|trouble| trouble.what.as_str()).unwrap_or_default();
-        let fields = pod.trouble.as_ref().and_then(|trouble| trouble.fields).unwrap_or("the spec");
-        let note = format!(
-            "pod {}, which has the new template, cannot start: {what}; {} pods keep the older one; correct or revert {fields}",
-            pod.name,
-            outdated(topology)
-        );
-        (true, ROLLOUT_FAILED, note)
+        (true, ROLLOUT_FAILED, rollout_failed(old, topology, pod))
     } else if let Some(trouble) = trouble(topology.observed) {
         (true, "PodTrouble", trouble)
     } else if let Some(NotCreated { pod, why }) = view.not_created {
@@ -589,12 +611,11 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
     };
     let formed = if initialized { formed() } else { (false, "NotFormed", NOT_FORMED.into()) };
     let settled = view.problem.is_none() && view.plan.step == Step::Settled;
-    let unwritable = persistence(view).filter(|(reason, _)| *reason == WRITES_REFUSED);
-    let ready = if settled && topology.serves() && late(view).is_none() && unwritable.is_none() {
+    let ready = if is_ready(view) {
         (true, "Settled", "the cluster matches its spec".into())
     } else if let Some(problem) = view.problem {
         (false, problem.reason(), problem.to_string())
-    } else if let Some((reason, note)) = late(view).or(unwritable).filter(|_| settled) {
+    } else if let Some((reason, note)) = late(view).or_else(|| unwritable(view)).filter(|_| settled) {
         (false, reason, note)
     } else {
         (false, waits, why.clone())
@@ -626,6 +647,11 @@ fn functions(topology: &Topology<'_>) -> Option<(&'static str, String)> {
         )
     };
     (!lacking.is_empty()).then(|| ("FunctionsDiffer", note()))
+}
+
+/// What of that keeps clients from writing.
+fn unwritable(view: &View<'_>) -> Option<(&'static str, String)> {
+    persistence(view).filter(|(reason, _)| *reason == WRITES_REFUSED)
 }
 
 /// What is wrong with the files of nodes: reason, and sentence with the cause.
@@ -978,6 +1004,20 @@ mod tests {
         not_created: Option<&NotCreated>,
         expected: &str,
     ) {
+        let made = viewed(old, pods, loaded, not_created, |view| status(old, &view).conditions);
+        let found = made.iter().find(|condition| condition.type_ == kind).unwrap();
+        let text = format!("{} {}: {}", found.status, found.reason, found.message);
+        assert!(text.starts_with(expected), "{text}");
+    }
+
+    /// What `take` makes of such a shard, as a reconcile sees it.
+    fn viewed<T>(
+        old: &RedisClusterStatus,
+        pods: Vec<Pod>,
+        loaded: Option<&Loaded>,
+        not_created: Option<&NotCreated>,
+        take: impl FnOnce(View<'_>) -> T,
+    ) -> T {
         let goal =
             Goal { size: 2, replicas_per_shard: 1, slots: 16384, initialized: true, ..Goal::default() };
         let observed = Observed { pods, replicas: Some(2), ..Observed::default() };
@@ -988,7 +1028,7 @@ mod tests {
         });
         let cluster: RedisCluster = serde_json::from_value(object).unwrap();
         let plan = crate::plan::plan(&topology);
-        let view = View {
+        take(View {
             cluster: &cluster,
             topology: &topology,
             plan: &plan,
@@ -1001,11 +1041,7 @@ mod tests {
             not_created,
             woken: was_hibernated(old),
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
-        };
-        let made = status(old, &view).conditions;
-        let found = made.iter().find(|condition| condition.type_ == kind).unwrap();
-        let text = format!("{} {}: {}", found.status, found.reason, found.message);
-        assert!(text.starts_with(expected), "{text}");
+        })
     }
 
     #[track_caller]
@@ -1145,6 +1181,40 @@ mod tests {
         check("rdb_last_bgsave_status:err", "Ready", "True Settled: ");
         check("aof_current_size:900000000", "Degraded", "True VolumeNearlyFull: ");
         check("aof_last_write_status:ok\naof_current_size:1000", "Degraded", "False AllMembersWell: ");
+    }
+
+    /// Between two attempts its container waits for nothing, and has not failed yet.
+    #[test]
+    fn an_update_that_failed_is_failed_until_the_pod_responds() {
+        let mut pods = two_copies(["a", "b"]);
+        pods[0].outdated = true;
+        pods[1].redis = None;
+        let what = "container `redis`: CrashLoopBackOff".to_owned();
+        pods[1].trouble = Some(Trouble { what, fields: Some("spec.image"), has_run: true });
+        let expected = "True RolloutFailed: pod rc-1, which has the new template, cannot start: container `redis`: CrashLoopBackOff; 1 pods keep";
+        let failed = viewed(&formed(""), pods.clone(), None, None, |view| status(&formed(""), &view));
+        check_after(&formed(""), pods.clone(), None, "Degraded", None, expected);
+        pods[1].trouble = None;
+        check_after(&failed, pods.clone(), None, "Degraded", None, expected);
+        // The spec was corrected: the pod is replaced.
+        pods[1].outdated = true;
+        check_after(&failed, pods, None, "Degraded", None, "False AllMembersWell: ");
+    }
+
+    #[test]
+    fn a_paused_cluster_is_ready_in_both_places_or_in_none() {
+        let check = |pods: Vec<Pod>, expected: (Phase, &str)| {
+            let old = formed("");
+            let made = viewed(&old, pods, None, None, |view| {
+                status(&old, &View { problem: Some(&Problem::Paused), ..view })
+            });
+            let ready = made.conditions.iter().find(|one| one.type_ == "Ready").unwrap();
+            assert_eq!((made.phase.unwrap(), ready.status.as_str()), expected);
+        };
+        check(two_copies(["a", "b"]), (Phase::Ready, "True"));
+        let mut pods = two_copies(["a", "b"]);
+        pods[1].outdated = true;
+        check(pods, (Phase::Degraded, "False"));
     }
 
     /// While its pod is deleted, gone, or recreated without responding yet, a member keeps its id.
