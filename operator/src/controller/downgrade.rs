@@ -47,39 +47,16 @@ fn tagged(image: &str, otherwise: Flavour) -> Option<Version> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::plan::{Link, Node, NodeId};
+    use crate::plan::Node;
 
     /// A pod: `image flavour version`, and whether it is outdated.
     fn pod(words: &str, outdated: bool) -> Pod {
         let (image, version) = words.split_once(' ').unwrap();
         let (flavour, number) = version.split_once(' ').unwrap_or(("Redis", version));
         let flavour = if flavour == "Valkey" { Flavour::Valkey } else { Flavour::Redis };
-        let id: NodeId = "0".repeat(40).parse().unwrap();
-        let redis = Node {
-            id,
-            hostname: None,
-            table: vec![],
-            ok: true,
-            current_epoch: 1,
-            keys: 0,
-            memory: (0, 0),
-            link: Link::None,
-            bound: None,
-            offset: 0,
-            silence: None,
-            attached: Default::default(),
-            migrating: BTreeMap::new(),
-            importing: BTreeMap::new(),
-            held: false,
-            libraries: 0,
-            settings: Default::default(),
-            persistence: Default::default(),
-            version: Version { flavour, number: number.into() },
-            run_id: String::new(),
-        };
+        let version = Version { flavour, number: number.into() };
+        let redis = Node { version, ..Node::default() };
         Pod { image: Some(image.into()), outdated, redis: Some(redis), ..Pod::default() }
     }
 

@@ -46,7 +46,7 @@ impl Promotions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Goal, Link, Node, Observed, Peer, Pod, Slots, Version};
+    use crate::plan::{Goal, Node, Observed, Peer, Pod, Slots};
 
     const PAUSE: Duration = Duration::from_secs(20);
 
@@ -70,25 +70,10 @@ mod tests {
         };
         let node = |number: u8| Node {
             id: id(number),
-            hostname: None,
-            table: vec![peer(1), peer(2)],
+            table: vec![peer(1), peer(2)].into(),
             ok: true,
             current_epoch: 1,
-            keys: 0,
-            memory: (0, 0),
-            link: Link::None,
-            bound: None,
-            offset: 0,
-            silence: None,
-            attached: Default::default(),
-            migrating: BTreeMap::new(),
-            importing: BTreeMap::new(),
-            held: false,
-            libraries: 0,
-            settings: Default::default(),
-            persistence: Default::default(),
-            version: Version::default(),
-            run_id: String::new(),
+            ..Node::default()
         };
         let pod = |number: u8| Pod { redis: Some(node(number)), ..Pod::default() };
         Observed { pods: vec![pod(1), pod(2)], ..Observed::default() }

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 pub use copies::{Copies, Copy};
 pub use observed::{
     Fingerprint, Link, Node, NodeId, NodeIdError, Observed, PasswordHash, Passwords, Peer, Persistence, Pod,
-    Trouble,
+    Table, Trouble,
 };
 pub use slots::{SLOTS, Slots};
 pub use topology::{Absence, Member, SYNC_BYTES, SYNC_SECONDS, Topology};

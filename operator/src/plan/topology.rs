@@ -62,6 +62,8 @@ pub struct Topology<'a> {
     pub surge: u32,
     /// The observation.
     pub observed: &'a Observed,
+    /// Where each member is in `core`.
+    places: BTreeMap<NodeId, usize>,
 }
 
 impl<'a> Topology<'a> {
@@ -79,7 +81,8 @@ impl<'a> Topology<'a> {
         let absent = absent(goal, observed, &core, &outsiders, &owned);
         let owners: Vec<NodeId> = owned.keys().copied().collect();
         let surge = surge(goal, observed, &core, &owners);
-        Self { goal, core, outsiders, absent, owned, surge, observed }
+        let places = core.iter().enumerate().map(|(place, member)| (member.node.id, place)).collect();
+        Self { goal, core, outsiders, absent, owned, surge, observed, places }
     }
 
     /// Number of nodes that there should be now.
@@ -89,7 +92,7 @@ impl<'a> Topology<'a> {
 
     /// The responding member with this id.
     pub fn member(&self, id: NodeId) -> Option<Member<'a>> {
-        self.core.iter().copied().find(|member| member.node.id == id)
+        self.places.get(&id).map(|place| self.core[*place])
     }
 
     /// The ordinal of a node's pod, as known to any member.
@@ -296,13 +299,14 @@ fn absent(
     let replicas = observed.replicas.unwrap_or(goal.size);
     let all_answer = (0..replicas)
         .all(|ordinal| observed.pods.iter().any(|pod| pod.ordinal == ordinal && pod.redis.is_some()));
+    let pods: BTreeMap<&str, &Pod> = observed.pods.iter().map(|pod| (pod.name.as_str(), pod)).collect();
     let mut absent = BTreeMap::new();
     for peer in core.iter().flat_map(|member| &member.node.table) {
         if peer.handshake || answered.contains(&peer.id) {
             continue;
         }
         let absence = match &peer.pod {
-            Some(name) => match observed.pods.iter().find(|pod| &pod.name == name) {
+            Some(name) => match pods.get(name.as_str()) {
                 Some(pod) if pod.redis.is_some() => Absence::Gone,
                 Some(_) => Absence::MayReturn,
                 None => match name.rsplit_once('-').and_then(|(_, ordinal)| ordinal.parse::<u32>().ok()) {

@@ -95,7 +95,7 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
     Ok(Node {
         id: id.ok_or(ParseError::NoOwnLine)?,
         hostname,
-        table,
+        table: table.into(),
         ok: cluster.get("cluster_state") == Some(&"ok"),
         current_epoch: cluster.get("cluster_current_epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0),
         keys,
@@ -195,9 +195,9 @@ f1bbcd8800000000000000000000000000000008 10.0.0.9:6379@16379 handshake - 0 0 0 d
             .collect();
         assert_debug_snapshot!(peers, @r#"
         [
-            "Some(10.0.0.1) Some(\"rc-0\") false false false",
             "None None true false false",
             "Some(::1) None false true false",
+            "Some(10.0.0.1) Some(\"rc-0\") false false false",
             "Some(10.0.0.9) None false false true",
         ]
         "#);

@@ -1,6 +1,6 @@
 //! Nodes, majorities and slots that are lost.
 
-use redis_operator::plan::{Action, Slots, Step, Topology, Wait};
+use redis_operator::plan::{Action, Peer, Slots, Step, Topology, Wait};
 
 use super::driver::{Operator, formed, primaries};
 
@@ -53,10 +53,12 @@ fn a_slot_that_its_owner_dropped_is_given_back() {
         let mut observed = model.observe();
         let slot = slot(&observed);
         for ordinal in forgetful {
-            let table = &mut observed.pods[*ordinal as usize].redis.as_mut().unwrap().table;
-            for peer in table {
+            let node = observed.pods[*ordinal as usize].redis.as_mut().unwrap();
+            let mut table = node.table.to_vec();
+            for peer in &mut table {
                 peer.slots = peer.slots.minus(&Slots::range(slot, slot));
             }
+            node.table = table.into();
         }
         (redis_operator::plan::plan(&Topology::of(model.goal, &observed)), slot)
     };
@@ -83,12 +85,12 @@ fn a_node_that_has_met_one_that_hangs_is_not_foreign() {
         let met = observed.pods[hangs as usize].redis.take().unwrap().own().unwrap().clone();
         let node = observed.pods[replica as usize].redis.as_mut().unwrap();
         let (old, new) = (node.id, met.id.to_string().chars().rev().collect::<String>().parse().unwrap());
-        node.table.retain(|peer| peer.id == old);
-        (node.id, node.table[0].id, node.table[0].primary, node.keys) = (new, new, None, keys);
-        node.table.push(met);
+        let own = Peer { id: new, primary: None, ..node.own().unwrap().clone() };
+        (node.id, node.keys, node.table) = (new, keys, vec![own, met].into());
         for pod in &mut observed.pods {
             if let Some(node) = pod.redis.as_mut().filter(|node| node.id != new) {
-                node.table.retain(|peer| peer.id != old);
+                let others = node.table.iter().filter(|peer| peer.id != old);
+                node.table = others.cloned().collect::<Vec<_>>().into();
             }
         }
         let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));

@@ -4,6 +4,7 @@
 mod driver;
 mod hibernate;
 mod hosts;
+mod large;
 mod losses;
 mod model;
 mod shape;

@@ -94,7 +94,7 @@ impl Model {
         Node {
             id: redis.id,
             hostname: None,
-            table,
+            table: table.into(),
             ok: self.ok(ordinal),
             current_epoch: redis.current,
             keys: redis.keys.len() as u64,
