@@ -2,7 +2,10 @@
 //!
 //! A new release of the operator must not replace all pods, so a test compares the pod template with a snapshot.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    slice,
+};
 
 use k8s_openapi::{
     api::{
@@ -16,8 +19,8 @@ use k8s_openapi::{
             ObjectFieldSelector, PersistentVolumeClaim, PersistentVolumeClaimSpec, PodAffinityTerm,
             PodAntiAffinity, PodReadinessGate, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
             ProjectedVolumeSource, ResourceRequirements, SeccompProfile, Secret, SecretKeySelector,
-            SecretProjection, SecurityContext, Service, ServicePort, ServiceSpec, Volume, VolumeMount,
-            VolumeProjection, VolumeResourceRequirements, WeightedPodAffinityTerm,
+            SecretProjection, SecurityContext, Service, ServicePort, ServiceSpec, TopologySpreadConstraint,
+            Volume, VolumeMount, VolumeProjection, VolumeResourceRequirements, WeightedPodAffinityTerm,
         },
         networking::v1::{
             NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
@@ -34,6 +37,7 @@ use kube::{Resource, ResourceExt};
 use serde_json::Value;
 
 use super::{
+    ZONE_LABEL,
     exporter::{self, METRICS_PORT},
     intent::{INTENT, intent},
     live::{RECORD, Record},
@@ -45,6 +49,7 @@ use super::{
 use crate::{
     crd::{
         RedisCluster,
+        pods::{Spread, Unsatisfiable},
         v1::{Resources, Storage},
     },
     quantity::amount,
@@ -355,9 +360,10 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
         image_pull_secrets: some(pods.image_pull_secrets.iter().map(Into::into).collect()),
         node_selector: (!pods.node_selector.is_empty()).then_some(pods.node_selector),
         tolerations: some(pods.tolerations.iter().map(Into::into).collect()),
-        topology_spread_constraints: some(
-            pods.topology_spread_constraints.iter().map(|spread| spread.of(labels(&names.cluster))).collect(),
-        ),
+        topology_spread_constraints: Some(spread_constraints(
+            &pods.topology_spread_constraints,
+            labels(&names.cluster),
+        )),
         priority_class_name: pods.priority_class_name,
         containers,
         volumes: Some(volumes),
@@ -371,6 +377,8 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
             run_as_user: user,
             run_as_group: user,
             fs_group: user,
+            // Changing the owner of every file delays each start.
+            fs_group_change_policy: user.map(|_| "OnRootMismatch".into()),
             seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".into(), ..Default::default() }),
             ..Default::default()
         }),
@@ -393,6 +401,17 @@ fn pod(cluster: &RedisCluster, names: &Names, defaults: &Defaults) -> PodSpec {
         }),
         ..Default::default()
     }
+}
+
+/// Those of the spec; without any, the pods are spread over zones. Kubernetes nodes are a matter of the affinity.
+fn spread_constraints(wanted: &[Spread], labels: BTreeMap<String, String>) -> Vec<TopologySpreadConstraint> {
+    let zones = Spread {
+        topology_key: ZONE_LABEL.into(),
+        max_skew: 1,
+        when_unsatisfiable: Unsatisfiable::ScheduleAnyway,
+    };
+    let spreads = if wanted.is_empty() { slice::from_ref(&zones) } else { wanted };
+    spreads.iter().map(|spread| spread.of(labels.clone())).collect()
 }
 
 /// The password and the previous one, and no other key of the user's Secret. If the Secret is deleted, the files stay as they are.

@@ -218,6 +218,11 @@ pub fn reported(
 }
 
 impl Problem {
+    /// Whether there is no password for pods that start, although running ones have theirs.
+    pub fn is_missing_secret(&self) -> bool {
+        matches!(self, Self::SecretMissing { .. } | Self::OwnSecretMissing { .. } | Self::KeyMissing { .. })
+    }
+
     /// The reason of the condition and of the Event.
     pub fn reason(&self) -> &'static str {
         match self {

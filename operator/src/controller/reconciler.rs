@@ -255,6 +255,7 @@ impl Reconciler<'_> {
         let mut plan = plan::plan(&topology);
         let asleep = plan.step == Step::Hibernated;
 
+        let knows_password = credentials.is_some();
         let unusable = credentials.and_then(|found| found.problem);
         // At the address of a pod that is not ready there may be a node of another cluster.
         let rejects =
@@ -286,6 +287,12 @@ impl Reconciler<'_> {
         if problem.is_some() {
             memory.holding = None;
             self.release(&access, &permit, &topology).await;
+        }
+        // Without the Secret, no pod could start again; those that run are repaired with the password that it had.
+        let secret_is_missing = knows_password && problem.as_ref().is_some_and(Problem::is_missing_secret);
+        let needs_no_secret = repairs && !matches!(plan.step, Step::Hold | Step::Hibernate);
+        if secret_is_missing && needs_no_secret && !spec.paused {
+            done = self.carry_out(&access, &permit, &plan).await;
         }
         if problem.is_none() {
             if repairs {
@@ -1040,13 +1047,16 @@ impl Reconciler<'_> {
         });
         let parameters = PatchParams::apply("redis-operator-status").force();
         context.metrics.api_write("RedisCluster/status");
-        call(
+        let applied = call(
             "patch",
             "RedisCluster/status",
             api.patch_status(&self.key.1, &parameters, &Patch::Apply(patch)),
             &context.leadership,
         )
-        .await?;
+        .await;
+        if let Err(error) = applied {
+            return self.say_rejected(error, old, &new, view).await;
+        }
         for pod in notices::failed_over(old, &new) {
             info!(pod, "a replica took over");
             context.metrics.failover(&self.key.0, &self.key.1, "observed");
@@ -1062,6 +1072,29 @@ impl Reconciler<'_> {
         memory.written = Some(Instant::now());
         self.count_phases();
         Ok(())
+    }
+
+    /// If the CRD is of an earlier release, says so where that has a place for it. All else goes on without a status.
+    async fn say_rejected(
+        &self,
+        error: ReconcileError,
+        old: &RedisClusterStatus,
+        new: &RedisClusterStatus,
+        view: &View<'_>,
+    ) -> Result<(), ReconcileError> {
+        let answer = error.answer().filter(|(code, said)| status::is_unknown_to_schema(*code, said));
+        let Some((_, said)) = answer else { return Err(error) };
+        warn!(said, "the CustomResourceDefinition rejects the status; apply the one of this release");
+        let conditions = status::rejected(old, new, view, said);
+        if conditions == old.conditions {
+            return Ok(());
+        }
+        let api: Api<RedisCluster> = self.scope.api(self.key);
+        let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
+        let (parameters, context) = (PatchParams::default(), &self.scope.context);
+        context.metrics.api_write("RedisCluster/status");
+        let patched = api.patch_status(&self.key.1, &parameters, &patch);
+        call("patch", "RedisCluster/status", patched, &context.leadership).await.map(drop)
     }
 
     fn count_phases(&self) {

@@ -96,6 +96,28 @@ pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
     }
 }
 
+/// Whether the schema of the CRD does not have what the status says: then the CRD is of an earlier release.
+pub fn is_unknown_to_schema(code: u16, said: &str) -> bool {
+    [400, 422].contains(&code) || code == 500 && said.contains("field not declared in schema")
+}
+
+/// The conditions of a status that the CRD rejects. Every release takes those.
+pub fn rejected(
+    old: &RedisClusterStatus,
+    new: &RedisClusterStatus,
+    view: &View<'_>,
+    said: &str,
+) -> Vec<Condition> {
+    let note = format!(
+        "the CustomResourceDefinition does not take the status of this release, which is missing but for the conditions: apply the one of this release; the API server said: {said}"
+    );
+    let degraded = |one: &Condition| match one.type_.as_str() {
+        "Degraded" => condition(old, view, "Degraded", "True", "StatusRejected", note.clone()),
+        _ => one.clone(),
+    };
+    new.conditions.iter().map(degraded).collect()
+}
+
 /// Whether a node tells the operator nothing, because it rejects the password, or is not trusted: it may well serve its clients.
 fn hides_some(topology: &Topology<'_>) -> bool {
     let hides = |pod: &Pod| pod.password_rejected || pod.certificate_rejected.is_some();
@@ -1215,6 +1237,28 @@ mod tests {
         let mut pods = two_copies(["a", "b"]);
         pods[1].outdated = true;
         check(pods, (Phase::Degraded, "False"));
+    }
+
+    #[test]
+    fn a_status_that_the_crd_rejects_is_reported_in_its_conditions() {
+        assert!(is_unknown_to_schema(422, "status.phase: Unsupported value"));
+        assert!(is_unknown_to_schema(
+            500,
+            "failed to create typed patch object: .status.x: field not declared in schema"
+        ));
+        assert!(!is_unknown_to_schema(500, "etcdserver: request timed out"));
+        let old = formed("");
+        let made = viewed(&old, two_copies(["a", "b"]), None, None, |view| {
+            rejected(&old, &status(&old, &view), &view, "Unsupported value: \"Waking\"")
+        });
+        assert_eq!(made.len(), CONDITIONS.len());
+        let degraded = made.iter().find(|one| one.type_ == "Degraded").unwrap();
+        assert_eq!((degraded.status.as_str(), degraded.reason.as_str()), ("True", "StatusRejected"));
+        assert!(
+            degraded.message.ends_with("the API server said: Unsupported value: \"Waking\""),
+            "{}",
+            degraded.message
+        );
     }
 
     /// While its pod is deleted, gone, or recreated without responding yet, a member keeps its id.

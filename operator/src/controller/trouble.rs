@@ -12,6 +12,8 @@ use crate::plan::Trouble;
 
 /// Restarts of a container that is not ready, after which it is failing.
 const FAILING_RESTARTS: i32 = 3;
+/// A container that ran for longer before it ended did start: its restarts are those of a long life.
+const STARTED: Duration = Duration::from_secs(600);
 /// A pod is scheduled within that time, unless something is wrong.
 const SCHEDULED: Duration = Duration::from_secs(10);
 /// The longest text of Kubernetes or of a container that is repeated.
@@ -22,8 +24,9 @@ pub(super) fn trouble(pod: &Pod) -> Option<Trouble> {
     let mut containers: Vec<&ContainerStatus> = statuses(pod).collect();
     containers.sort_by_key(|container| container.name != CONTAINER);
     // Between two attempts, a container that fails at once is not waiting.
-    let failing =
-        |container: &&&ContainerStatus| container.restart_count >= FAILING_RESTARTS && !container.ready;
+    let failing = |container: &&&ContainerStatus| {
+        container.restart_count >= FAILING_RESTARTS && !container.ready && !had_started(container)
+    };
     let found = containers.iter().find_map(|container| Some((*container, waits(container)?)));
     let found = found.or_else(|| {
         let container = containers.iter().find(failing)?;
@@ -79,6 +82,18 @@ fn waits(container: &ContainerStatus) -> Option<String> {
     let reason = waiting.reason.as_deref()?;
     let usual = ["ContainerCreating", "PodInitializing"].contains(&reason);
     (!usual).then(|| format!("{reason}: {}", short(waiting.message.as_deref().unwrap_or_default())))
+}
+
+/// Whether the last run of a container was a long one.
+fn had_started(container: &ContainerStatus) -> bool {
+    let terminated =
+        [&container.state, &container.last_state].map(|state| state.as_ref()?.terminated.as_ref());
+    let last = terminated.into_iter().flatten().next();
+    last.and_then(|last| {
+        let (started, finished) = (last.started_at.as_ref()?, last.finished_at.as_ref()?);
+        Duration::try_from(finished.0.duration_since(started.0)).ok()
+    })
+    .is_some_and(|ran| ran > STARTED)
 }
 
 /// How a container ended the last time, with what it said. A Redis that refuses its configuration says which line.
@@ -192,6 +207,24 @@ mod tests {
         let killed = json!({"terminated": {"exitCode": 137, "reason": "Error"}});
         let expected = "container `redis` with image `redis:1`: CrashLoop: restarted 3 times; exit code 137 (killed by SIGKILL)";
         check(json!([container("redis", killed, 3)]), Some(expected), fields);
+    }
+
+    /// Three restarts in a year, the last of them a moment ago: it loads its data.
+    #[test]
+    fn restarts_of_a_long_life_are_no_loop() {
+        let ended = |finished: &str| {
+            json!({"terminated": {
+                "exitCode": 137, "reason": "OOMKilled", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": finished,
+            }})
+        };
+        let mut redis = container("redis", json!({"running": {}}), 3);
+        redis["ready"] = json!(false);
+        redis["lastState"] = ended("2026-01-01T00:11:00Z");
+        check(json!([redis]), None, None);
+        redis["lastState"] = ended("2026-01-01T00:00:09Z");
+        let expected =
+            "container `redis` with image `redis:1`: CrashLoop: restarted 3 times; exit code 137 (OOMKilled)";
+        check(json!([redis]), Some(expected), Some("spec.image, spec.config, spec.resources or spec.pods"));
     }
 
     #[test]
