@@ -296,11 +296,12 @@ fn relink(topology: &Topology<'_>) -> Found {
     act(Step::Relink, again.collect())
 }
 
-/// Finishes interrupted slot migrations, forward if possible. Only two primaries know an open slot, and a failover of
-/// either loses that state, so this does not wait for anything.
+/// Finishes interrupted slot migrations, forward if possible. In Redis only two primaries know an open slot, and a failover of
+/// either loses that state, so this does not wait for anything. Replicas of Valkey 8 and later know the open slots of their
+/// primary, which passes on to them what it is told; they refuse to be told by anybody else.
 fn close_slots(topology: &Topology<'_>) -> Found {
     let mut open: BTreeSet<u16> = BTreeSet::new();
-    for member in &topology.core {
+    for member in topology.core.iter().filter(|member| member.is_primary()) {
         open.extend(member.node.migrating.keys().chain(member.node.importing.keys()));
     }
     // If nobody but this operator interrupted the migration, it simply continues.
@@ -318,7 +319,8 @@ fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>, mov
     // If its owner comes back or a successor is elected, this continues.
     let Some(owner) = topology.owner(slot).and_then(|id| topology.member(id)) else { return };
     let stable = |member: &Member<'_>| member.address().map(|node| Action::Stable { node, slot });
-    let others = || topology.core.iter().filter(|member| member.node.id != owner.node.id);
+    let primaries = || topology.core.iter().filter(|member| member.is_primary());
+    let others = || primaries().filter(|member| member.node.id != owner.node.id);
 
     actions.extend(others().filter(|member| member.node.migrating.contains_key(&slot)).filter_map(stable));
     if owner.node.importing.contains_key(&slot) {
@@ -329,7 +331,7 @@ fn close_slot(topology: &Topology<'_>, slot: u16, actions: &mut Vec<Action>, mov
         |member: &Member<'_>| keys.and_then(|keys| keys.get(&member.node.id)).is_some_and(|count| *count > 0);
     let target = owner.node.migrating.get(&slot);
     // A former owner that was away still claims the slot: gossip will make it a replica, and its keys are copies.
-    let receivers = || others().filter(|member| member.is_primary() && !member.node.slots().contains(slot));
+    let receivers = || others().filter(|member| !member.node.slots().contains(slot));
     let imports = |member: &&Member<'_>| member.node.importing.contains_key(&slot);
     // Where keys are already; otherwise the intended destination.
     let to = receivers()

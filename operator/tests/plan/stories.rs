@@ -70,10 +70,17 @@ struct Story {
 }
 
 impl Story {
-    /// Thirty rounds with the faults; then quiet. It settles, and no key is lost.
+    /// On servers of each kind.
     fn ends_well(&self) {
+        self.ends_well_on(false);
+        self.ends_well_on(true);
+    }
+
+    /// Thirty rounds with the faults; then quiet. It settles, and no key is lost.
+    fn ends_well_on(&self, valkey: bool) {
         let per_shard = 1 + self.replicas;
         let mut model = Model::new(self.shards * per_shard, self.replicas, SLOTS, self.persistent);
+        model.replicas_know_open_slots = valkey;
         let (hosts, stride) = self.hosts;
         let zone = |ordinal: u32| (stride % 2 == 1).then_some(ordinal % 2);
         model.hosts = (0..40).map(|ordinal| (ordinal * stride / 2 % hosts, zone(ordinal))).collect();
@@ -187,6 +194,20 @@ fn a_node_that_missed_a_failover_hears_of_it() {
         together: 1,
     }
     .ends_well();
+}
+
+/// Valkey's replicas know which slots are open, and refuse to be told of them (valkey-io/valkey#1664).
+#[test]
+fn an_open_slot_is_closed_at_primaries_alone() {
+    let mut model = formed(4, 1, false);
+    model.replicas_know_open_slots = true;
+    model.goal.size = 6;
+    for commands in 1..60 {
+        Operator::that_dies_after(commands).reconcile(&mut model);
+        model.step();
+    }
+    model.settle(&mut Operator::immortal(), 120);
+    assert_eq!(model.missing_keys(), []);
 }
 
 #[test]
@@ -341,8 +362,10 @@ proptest! {
         faults in prop::collection::vec((0usize..25, fault()), 0..5),
         hosts in (1u32..6, 1u32..5),
         together in 1usize..7,
+        valkey in any::<bool>(),
     ) {
-        Story { shards, replicas, persistent, target, accepts_loss, faults, hosts, together }.ends_well();
+        let story = Story { shards, replicas, persistent, target, accepts_loss, faults, hosts, together };
+        story.ends_well_on(valkey);
     }
 }
 

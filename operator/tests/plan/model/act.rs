@@ -126,6 +126,9 @@ impl Model {
             }
             Action::Stable { node, slot } => {
                 let redis = self.redis(node)?;
+                if redis.primary.is_some() {
+                    return Err(Refused("a replica"));
+                }
                 redis.migrating.remove(slot);
                 redis.importing.remove(slot);
             }

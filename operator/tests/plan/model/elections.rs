@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use redis_operator::plan::NodeId;
 
-use super::{COOLDOWN, Model, ROUND_SECONDS, VOTE_ROUNDS};
+use super::{COOLDOWN, Model, ROUND_SECONDS, Redis, VOTE_ROUNDS};
 
 impl Model {
     pub(super) fn elect(&mut self) {
@@ -85,14 +85,19 @@ impl Model {
                 .redis
                 .bound
                 .or_else(|| self.pods[&ordinal].redis.table.get(&primary).map(|entry| entry.ip));
-            let keys = source
-                .filter(|source| bound == Some(self.pods[source].ip))
-                .map(|source| (self.pods[&source].redis.keys.clone(), self.pods[&source].redis.libraries));
+            let copied = source.filter(|source| bound == Some(self.pods[source].ip)).map(|source| {
+                let Redis { keys, libraries, migrating, importing, .. } = &self.pods[&source].redis;
+                (keys.clone(), *libraries, migrating.clone(), importing.clone())
+            });
+            let knows_open_slots = self.replicas_know_open_slots;
             let redis = &mut self.pods.get_mut(&ordinal).unwrap().redis;
             redis.bound = bound;
-            match keys {
-                Some((keys, libraries)) => {
+            match copied {
+                Some((keys, libraries, migrating, importing)) => {
                     (redis.keys, redis.down, redis.fresh, redis.libraries) = (keys, 0, false, libraries);
+                    if knows_open_slots {
+                        (redis.migrating, redis.importing) = (migrating, importing);
+                    }
                 }
                 None => redis.down += ROUND_SECONDS,
             }

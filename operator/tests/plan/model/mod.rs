@@ -2,7 +2,8 @@
 //!
 //! It follows redis-server 7.0 where that decides whether data survives: the claim with the higher epoch wins, a primary
 //! that loses its last slots to one node becomes its replica and drops its keys, what a node says of itself as a
-//! replica ends its claims, what an owner claims no more anybody may claim, an open slot is known to two nodes alone,
+//! replica ends its claims, what an owner claims no more anybody may claim, an open slot is known to two nodes alone (and, in
+//! Valkey, to their replicas),
 //! a node that hears of another introduces itself to it, a forgotten id is banned for a while, and a replica may stay bound to an
 //! old address.
 
@@ -79,6 +80,8 @@ struct Slot {
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) goal: Goal,
+    /// Whether replicas know which slots of their primary are open, as those of Valkey 8 and later do.
+    pub(crate) replicas_know_open_slots: bool,
     /// Whether a pod keeps its data when it is replaced.
     pub(crate) persistent: bool,
     pub(crate) replicas: u32,
@@ -156,6 +159,7 @@ impl Model {
                 update: Update { in_memory: !persistent, ..Update::default() },
                 ..Goal::default()
             },
+            replicas_know_open_slots: false,
             persistent,
             template: 0,
             broken: BTreeSet::new(),
