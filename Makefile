@@ -26,6 +26,7 @@ check: ## formatting, words, lints and docs
 test: ## run every test that needs no cluster, and print the counts
 	@mkdir -p target
 	@tests/packages
+	@tests/servers
 	@$(CARGO) fetch --locked --quiet || echo "cargo fetch failed: tests that need every crate are not run"
 	@tests/programs 2>&1 | tee target/test.log && status=0 || status=$$?; \
 	tests/counts target/test.log && exit $$status

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 /// The names that `OLMKIT_REQUIRE` may list. ARCHITECTURE.md says what each one stands for.
-const PARTS: [&str; 29] = [
+const PARTS: [&str; 31] = [
     "advisories",
     "apiserver",
     "awk",
@@ -36,11 +36,13 @@ const PARTS: [&str; 29] = [
     "olm",
     "operator-sdk",
     "opm",
+    "redis-8",
     "redis-server",
     "registry-collect",
     "skopeo",
     "taskset",
     "valgrind",
+    "valkey-9",
 ];
 
 /// Tests that are not run, by the reason.

@@ -22,7 +22,9 @@ use redis_operator::{
 use crate::{
     A_WHILE, Mortal,
     authority::Authority,
-    faults, formed, passwords,
+    faults,
+    flavour::Flavour,
+    formed, passwords,
     servers::Servers,
     support::Part,
     tls, trial_with,
@@ -41,6 +43,8 @@ struct Case {
     persistent: bool,
     /// Whether it is in the short half: what other tests here do not show, in a few seconds.
     short: bool,
+    /// Whether it is in the short half of the other flavours.
+    flavoured: bool,
     /// Whether a client writes meanwhile.
     written: bool,
     /// Whether nodes are cut off.
@@ -67,7 +71,19 @@ impl Case {
         fault: for<'a> fn(&'a mut Chaos) -> Fault<'a>,
     ) -> Self {
         let (persistent, short, written, partition, tls) = (false, false, true, false, false);
-        Self { name, shape, fault, persistent, short, written, partition, tls, loses: Loses::Nothing }
+        let flavoured = false;
+        Self {
+            name,
+            shape,
+            fault,
+            persistent,
+            short,
+            flavoured,
+            written,
+            partition,
+            tls,
+            loses: Loses::Nothing,
+        }
     }
 
     const fn on_volumes(self) -> Self {
@@ -76,6 +92,10 @@ impl Case {
 
     const fn short(self) -> Self {
         Self { short: true, ..self }
+    }
+
+    const fn on_each_flavour(self) -> Self {
+        Self { flavoured: true, ..self }
     }
 
     const fn without_client(self) -> Self {
@@ -174,6 +194,7 @@ static CASES: [Case; 42] = [
         faults::operator_dies_at_each_step,
     ),
     Case::of("a node is killed in the middle of a slot", (6, 1), faults::killed_while_slots_move)
+        .on_each_flavour()
         .losing(Loses::WritesOfTheMoment),
     Case::of("`kubectl scale` to 0 in the middle of 5 to 3", (5, 0), faults::scaled_to_nothing)
         .on_volumes()
@@ -218,15 +239,20 @@ static CASES: [Case; 42] = [
 /// The cases as tests. `no_network` says why nodes cannot be cut off, if so.
 pub(crate) fn trials(no_network: Option<String>) -> Vec<Trial> {
     let seeds = std::env::var("OLMKIT_CHAOS_SEEDS").ok().map(|seeds| seeds.parse::<u64>().unwrap());
-    let cases = CASES.iter().filter(|case| case.short || seeds.is_some());
-    let all = cases.flat_map(|case| (1..=seeds.unwrap_or(1)).map(move |seed| (case, seed)));
     let netns = Part::new("netns", no_network);
-    all.map(|(case, seed)| {
-        let name = format!("chaos: {}, seed {seed}", case.name);
-        let parts = if case.partition { vec![netns.clone()] } else { vec![] };
-        trial_with(&name, parts, move || run(case, seed, seeds.is_some()))
-    })
-    .collect()
+    let mut trials = vec![];
+    for flavour in [Flavour::Redis7].into_iter().chain(Flavour::OTHERS) {
+        let is_short = |case: &&Case| if flavour == Flavour::Redis7 { case.short } else { case.flavoured };
+        // The servers of the others were built without TLS.
+        let can_run = |case: &&Case| flavour == Flavour::Redis7 || !case.tls;
+        let cases = CASES.iter().filter(|case| (is_short(case) || seeds.is_some()) && can_run(case));
+        for (case, seed) in cases.flat_map(|case| (1..=seeds.unwrap_or(1)).map(move |seed| (case, seed))) {
+            let name = format!("chaos: {}, {}, seed {seed}", case.name, flavour.name());
+            let parts = if case.partition { vec![netns.clone()] } else { vec![] };
+            trials.push(trial_with(&name, flavour, parts, move || run(case, seed, seeds.is_some())));
+        }
+    }
+    trials
 }
 
 pub(crate) fn key(number: u32) -> String {
@@ -283,9 +309,9 @@ async fn run(case: &'static Case, seed: u64, prints: bool) {
     }
     if prints {
         let (name, took, all) = (case.name, took.as_secs_f64(), written.acknowledged.len());
-        let stall = written.stall.as_secs_f64();
+        let (stall, flavour) = (written.stall.as_secs_f64(), Flavour::present().name());
         println!(
-            "| {name} | {seed} | {took:.1} s | {missing} of {VALUES} | {lost} of {all} | {stall:.1} s |"
+            "| {name} | {flavour} | {seed} | {took:.1} s | {missing} of {VALUES} | {lost} of {all} | {stall:.1} s |"
         );
     }
     assert_eq!(missing, if case.loses == Loses::Everything { VALUES } else { 0 }, "values are lost");

@@ -1,6 +1,7 @@
 //! Observing and acting against real redis-server processes, without Kubernetes: clusters form, scale under load, heal.
 //!
-//! `redis-server` is Debian's package of this name. Without it these tests are listed as not run.
+//! Most run on `redis-server`, Debian's package of this name; what depends on the flavour also runs on Redis 8 and Valkey 9.
+//! Without a server, its tests are listed as not run.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,6 +10,7 @@ mod authority;
 mod chaos;
 mod configuration;
 mod faults;
+mod flavour;
 mod hibernate;
 mod network;
 mod passwords;
@@ -26,10 +28,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use flavour::Flavour;
 use libtest_mimic::{Arguments, Trial};
 use redis::cmd;
 use redis_operator::{
-    plan::{Action, Link, Move, Observed, Pod, Slots, Step, Topology, Wait, plan},
+    plan::{Action, Link, Move, Node, Observed, Pod, Slots, Step, Topology, Wait, plan},
     server::{
         Connection, Password,
         act::{ActError, Always, Permit, act},
@@ -47,7 +50,7 @@ fn main() {
         trial("a_killed_primary_is_replaced", a_killed_primary_is_replaced),
         trial("all_nodes_come_back_elsewhere", all_nodes_come_back_elsewhere),
         trial("an_operator_dies_between_any_two_commands", an_operator_dies_between_any_two_commands),
-        trial("slots_left_after_any_command_are_finished", slots_left_after_any_command_are_finished),
+        trial("slots_left_after_any_command_are_finished", || slots_left(0)),
         trial("slots_move_in_few_commands", slots_move_in_few_commands),
         trial("what_a_lost_receiver_was_given_is_kept", what_a_lost_receiver_was_given_is_kept),
         trial("a_key_too_large_to_move_is_named_before_its_slot_is_opened", a_key_too_large_to_move),
@@ -99,6 +102,7 @@ fn main() {
         trial("nodes_with_the_certificate_of_another_ca_are_named", tls::of_another_authority),
         trial("probes_and_the_last_script_use_tls", tls::scripts),
     ];
+    trials.extend(Flavour::OTHERS.into_iter().flat_map(flavoured));
     trials.extend(chaos::trials(no_network));
     support::run(&Arguments::from_args(), trials).exit();
 }
@@ -107,20 +111,44 @@ fn trial<F>(name: &str, test: impl FnOnce() -> F + Send + 'static) -> Trial
 where
     F: Future<Output = ()> + 'static,
 {
-    trial_with(name, vec![], test)
+    trial_with(name, Flavour::Redis7, vec![], test)
 }
 
-/// A test that needs these parts besides Redis.
-fn trial_with<F>(name: &str, mut parts: Vec<Part>, test: impl FnOnce() -> F + Send + 'static) -> Trial
+/// A test on a flavour that needs these parts besides.
+fn trial_with<F>(
+    name: &str,
+    flavour: Flavour,
+    mut parts: Vec<Part>,
+    test: impl FnOnce() -> F + Send + 'static,
+) -> Trial
 where
     F: Future<Output = ()> + 'static,
 {
-    parts.push(Part::program("redis-server"));
+    // Scripts of pods use `redis-cli`, which comes with it.
+    parts.extend([Flavour::Redis7.part(), flavour.part()]);
     support::trial_with(name, &parts, move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(test());
+        runtime.block_on(async move { flavour.run(test()).await });
         Ok(())
     })
+}
+
+/// What can differ from one flavour to the other.
+fn flavoured(flavour: Flavour) -> Vec<Trial> {
+    macro_rules! trials {
+        ($($name:literal: $test:expr),* $(,)?) => {
+            vec![$(trial_with(&format!("{}, {}", $name, flavour.name()), flavour, vec![], $test)),*]
+        };
+    }
+    trials![
+        "slots_move_while_clients_write": slots_move_while_clients_write,
+        "an_operator_dies_between_any_two_commands": an_operator_dies_between_any_two_commands,
+        "slots_left_after_any_command_are_finished": || slots_left(0),
+        "slots_left_with_replicas_are_finished": || slots_left(1),
+        "what_a_lost_receiver_was_given_is_kept": what_a_lost_receiver_was_given_is_kept,
+        "a_replica_that_started_without_its_primary_is_elected": a_replica_that_started_alone,
+        "redis_takes_every_directive_that_replaces_no_pod": configuration::every_directive,
+    ]
 }
 
 /// How long is waited: more than a machine that is busy otherwise needs. It says nothing of how long things take.
@@ -262,11 +290,11 @@ async fn an_operator_dies_between_any_two_commands() {
 }
 
 /// A node can have carried out a part of what it was sent at once, while a client writes.
-async fn slots_left_after_any_command_are_finished() {
-    let mut servers = formed(2, 0, false).await;
+async fn slots_left(replicas: u32) {
+    let mut servers = formed(2 * (1 + replicas), replicas, false).await;
     fill(&servers, 20_000).await;
     let writer = Writer::start(servers.access.clone(), servers.ip(0), 500);
-    servers.goal.size = 3;
+    servers.goal.size = 3 * (1 + replicas);
     for sent in 1.. {
         let moving = next_move(&mut servers).await;
         let group = moving.slots.highest(3);
@@ -291,16 +319,28 @@ async fn slots_left_after_any_command_are_finished() {
         }
     }
     servers.settle(A_WHILE).await;
+    // Replicas of Valkey learn from their primaries what is closed.
+    let deadline = Instant::now() + A_WHILE;
+    while let open = open_at(&servers, |_| true).await
+        && !open.is_empty()
+    {
+        assert!(Instant::now() < deadline, "{open:?} stay open at replicas");
+    }
     let written = writer.stop().await;
     assert_eq!(written.lost(&servers.access, servers.ip(0)).await, [""; 0]);
     assert_eq!(written.errors, Default::default(), "clients saw more than redirections");
     assert_eq!(servers.keys().await, 20_000 + written.acknowledged.len() as u64);
 }
 
-/// Slots that are open somewhere.
+/// Slots that are open at a primary.
 async fn open_slots(servers: &Servers) -> BTreeSet<u16> {
+    open_at(servers, |node| node.primary().is_none()).await
+}
+
+async fn open_at(servers: &Servers, counts: impl Fn(&Node) -> bool) -> BTreeSet<u16> {
     let nodes = servers.observe().await.pods.into_iter().filter_map(|pod| pod.redis);
-    nodes.flat_map(|node| node.migrating.into_keys().chain(node.importing.into_keys())).collect()
+    let open = nodes.filter(counts);
+    open.flat_map(|node| node.migrating.into_keys().chain(node.importing.into_keys())).collect()
 }
 
 /// Each command takes a round trip, and most make a node save its table.

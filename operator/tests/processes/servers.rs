@@ -40,6 +40,8 @@ use redis_operator::{
 };
 use tokio::task::JoinHandle;
 
+use crate::flavour::Flavour;
+
 /// The password of every cluster here.
 pub(crate) const PASSWORD: &str = "walrus";
 /// Where every node listens.
@@ -602,7 +604,7 @@ impl Servers {
 /// How long a node is silent before the others miss it.
 pub(crate) const NODE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Starts a redis-server with the directives that the operator gives it, and waits until it listens.
+/// Starts a server of the test's flavour with the directives that the operator gives it, and waits until it listens.
 fn launch(
     dir: &Path,
     ip: IpAddr,
@@ -639,7 +641,7 @@ fn launch(
         dir.display(),
         NODE_TIMEOUT.as_millis()
     );
-    let mut process = Command::new("redis-server")
+    let mut process = Command::new(Flavour::present().program())
         .arg("-")
         .current_dir(dir)
         .stdin(Stdio::piped())
