@@ -17,6 +17,7 @@ mod client;
 mod edits;
 mod generate;
 mod grpc;
+mod installs;
 mod known;
 mod operators;
 mod published;
@@ -48,6 +49,7 @@ fn main() {
         .chain(catalogs::trials(&corpus))
         .chain(edits::trials(&corpus))
         .chain(validate::trials(&corpus))
+        .chain(installs::trials(&corpus))
         .chain(upgrade_safety::trials(&corpus))
         .chain(rendering::trials(&corpus));
     trials.extend(whole.map(|trial: Trial| match present {
