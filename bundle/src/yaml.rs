@@ -140,7 +140,7 @@ impl SyntaxError {
 /// Each item is an error when its document cannot be read. After a line that starts with `---` and goes on
 /// with anything but space or a comment nothing more is read, as in apimachinery.
 pub fn documents(text: &str) -> impl Iterator<Item = Result<Document<'_>, SyntaxError>> {
-    split::split(text).map(move |part| part.and_then(|span| document(text, span)))
+    documents_at(text, split::split(text))
 }
 
 /// The documents of what stands behind byte `offset` of a text, for streams that begin otherwise; spans count from the
@@ -151,9 +151,24 @@ pub fn documents(text: &str) -> impl Iterator<Item = Result<Document<'_>, Syntax
 pub fn documents_from(text: &str, offset: usize) -> impl Iterator<Item = Result<Document<'_>, SyntaxError>> {
     let offset = text.floor_char_boundary(offset);
     let shift = move |span: Span| Span::new(span.start as usize + offset, span.end as usize + offset);
-    split::split(&text[offset..]).map(move |part| match part {
-        Ok(span) => document(text, shift(span)),
+    let shifted = split::split(&text[offset..]).map(move |part| match part {
+        Ok(span) => Ok(shift(span)),
         Err(error) => Err(SyntaxError { span: shift(error.span), ..error }),
+    });
+    documents_at(text, shifted)
+}
+
+/// The documents at these places of a text, whose values take together no more memory than a text of its length may.
+pub(crate) fn documents_at<'a>(
+    text: &'a str,
+    spans: impl Iterator<Item = Result<Span, SyntaxError>>,
+) -> impl Iterator<Item = Result<Document<'a>, SyntaxError>> {
+    let mut room = build::Room::of(text.len());
+    spans.map(move |span| {
+        let span = span?;
+        let (root, notes, left) = events::read(text, span, room)?;
+        room = left;
+        Ok(Document { root, span, notes })
     })
 }
 
@@ -169,12 +184,6 @@ pub fn first_document(text: &str) -> Result<Document<'_>, SyntaxError> {
             notes: Vec::new(),
         })
     })
-}
-
-/// Reads the document that stands at `span` in `text`.
-fn document(text: &str, span: Span) -> Result<Document<'_>, SyntaxError> {
-    let (root, notes) = events::read(text, span)?;
-    Ok(Document { root, span, notes })
 }
 
 impl<'a> Node<'a> {

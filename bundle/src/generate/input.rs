@@ -10,7 +10,7 @@ use crate::csv::{self, GroupVersionKind};
 use crate::finding::{Finding, Findings, Level, Place};
 use crate::kinds;
 use crate::parse::Object;
-use crate::source::Source;
+use crate::source::{Source, Span};
 use crate::yaml::{self, Document, Entry, Node, Note, SyntaxError, Value, steps};
 
 /// Workloads that Kubernetes knows and OLM does not install.
@@ -268,14 +268,14 @@ fn json_values(text: &str) -> Option<Vec<Result<Document<'_>, SyntaxError>>> {
         return None;
     }
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
-    let (mut documents, mut start) = (Vec::new(), 0);
+    let (mut spans, mut start) = (Vec::new(), 0);
     while let Some(value) = stream.next() {
         value.ok()?;
         let end = stream.byte_offset();
-        documents.extend(yaml::documents_from(&text[..end], start).next());
+        spans.push(Ok(Span::new(start, end)));
         start = end;
     }
-    Some(documents)
+    Some(yaml::documents_at(text, spans.into_iter()).collect())
 }
 
 impl<'m> Objects<'m> {

@@ -19,8 +19,9 @@ type Read<T> = Result<T, NeedsFullParser>;
 /// Keys that are longer are no keys to YAML.
 const MAX_KEY: usize = 1000;
 
-/// Reads one document, which starts at byte `offset` of its file and holds no characters that YAML forbids.
-pub(super) fn read(text: &str, offset: usize) -> Read<Node<'_>> {
+/// Reads one document, which starts at byte `offset` of its file and holds no characters that YAML forbids; with the room that it
+/// leaves.
+pub(super) fn read(text: &str, offset: usize, room: Room) -> Read<(Node<'_>, Room)> {
     let mut reader = Reader {
         text,
         bytes: text.as_bytes(),
@@ -29,7 +30,7 @@ pub(super) fn read(text: &str, offset: usize) -> Read<Node<'_>> {
         line: 0,
         column: END,
         depth: 0,
-        room: Room::of(text.len()),
+        room,
         items: Vec::new(),
         entries: Vec::new(),
     };
@@ -45,7 +46,7 @@ pub(super) fn read(text: &str, offset: usize) -> Read<Node<'_>> {
         Some(root) => root,
         None => return Err(NeedsFullParser),
     };
-    if reader.column == END { Ok(root) } else { Err(NeedsFullParser) }
+    if reader.column == END { Ok((root, reader.room)) } else { Err(NeedsFullParser) }
 }
 
 /// The column of what stands behind the last line.

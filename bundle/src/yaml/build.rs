@@ -14,20 +14,21 @@ pub(super) const MAX_DEPTH: usize = 255;
 /// More notes than this are not kept: a file that is nothing but one key should cost no more than any other.
 const MAX_NOTES: usize = 1000;
 
-/// The memory that the values of a document may take, in bytes, so that no document takes many times its size: a value is many times
-/// longer than `1,` or `- `, and an anchor keeps a copy of what it names.
+/// The memory that the values of a text may take, in bytes, those of all its documents together, so that no text takes many times its
+/// size: a value is many times longer than `1,` or `- `, and an anchor keeps a copy of what it names.
+#[derive(Clone, Copy)]
 pub(super) struct Room {
     left: usize,
     whole: usize,
 }
 
 impl Room {
-    /// The values of any document may take this.
+    /// The values of any text may take this.
     const LEAST: usize = 48 << 20;
     /// And so many times what it is long.
     const TIMES: usize = 8;
 
-    /// For a document of so many bytes.
+    /// For a text of so many bytes.
     pub(super) fn of(length: usize) -> Self {
         let whole = length.saturating_mul(Self::TIMES).saturating_add(Self::LEAST);
         Self { left: whole, whole }
@@ -140,9 +141,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The tree, and null when no value came.
-    pub(super) fn finish(self, end: Span) -> (Node<'a>, Vec<Note>) {
-        (self.root.unwrap_or(Node { value: Value::Null, span: end }), self.notes)
+    /// The tree, null when no value came, and the room that it leaves.
+    pub(super) fn finish(self, end: Span) -> (Node<'a>, Vec<Note>, Room) {
+        (self.root.unwrap_or(Node { value: Value::Null, span: end }), self.notes, self.room)
     }
 
     fn open(&mut self, items: Items<'a>, anchor: Option<usize>, span: Span) -> Result<(), SyntaxError> {

@@ -11,8 +11,11 @@ use super::resolve::Tag;
 use super::{Node, Note, SyntaxError};
 use crate::source::Span;
 
+/// A document's values, what the reading left unsaid, and the room that is left for other documents.
+type Tree<'a> = (Node<'a>, Vec<Note>, Room);
+
 /// Reads the document at `span` of `text` into a tree.
-pub(super) fn read<'a>(text: &'a str, span: Span) -> Result<(Node<'a>, Vec<Note>), SyntaxError> {
+pub(super) fn read(text: &str, span: Span, room: Room) -> Result<Tree<'_>, SyntaxError> {
     let mut start = span.start as usize;
     let mut part = &text[start..span.end as usize];
     if let Some(rest) = part.strip_prefix('\u{feff}') {
@@ -20,20 +23,20 @@ pub(super) fn read<'a>(text: &'a str, span: Span) -> Result<(Node<'a>, Vec<Note>
         part = rest;
     }
     if characters(part, start)? == Characters::Ordinary
-        && let Ok(root) = block::read(part, start)
+        && let Ok((root, room)) = block::read(part, start, room)
     {
-        return Ok((root, Vec::new()));
+        return Ok((root, Vec::new(), room));
     }
-    parse(part, start)
+    parse(part, start, room)
 }
 
 /// Reads with the parser, which knows all of YAML.
-pub(super) fn parse(part: &str, start: usize) -> Result<(Node<'_>, Vec<Note>), SyntaxError> {
+pub(super) fn parse(part: &str, start: usize, room: Room) -> Result<Tree<'_>, SyntaxError> {
     let span_of = |from: usize, to: usize| Span::new(start + from, start + to);
-    match run(part, |value| value, span_of) {
+    match run(part, room, |value| value, span_of) {
         Ok(tree) => Ok(tree),
         Err(Refusal::Other(error)) => Err(error),
-        Err(Refusal::UnderIndented { after, error }) => read_repaired(part, start, after, error),
+        Err(Refusal::UnderIndented { after, error }) => read_repaired(part, start, room, after, error),
     }
 }
 
@@ -41,18 +44,19 @@ pub(super) fn parse(part: &str, start: usize) -> Result<(Node<'_>, Vec<Note>), S
 fn read_repaired<'a>(
     part: &str,
     start: usize,
+    room: Room,
     after: usize,
     strict: SyntaxError,
-) -> Result<(Node<'a>, Vec<Note>), SyntaxError> {
+) -> Result<Tree<'a>, SyntaxError> {
     let mut repair = Repair::new(part);
     let mut after = after;
     while repair.indent_quoted_after(after) {
         let span_of =
             |from: usize, to: usize| Span::new(start + repair.original(from), start + repair.original(to));
-        match run(repair.text(), |value| Cow::Owned(value.into_owned()), span_of) {
-            Ok((root, mut notes)) => {
+        match run(repair.text(), room, |value| Cow::Owned(value.into_owned()), span_of) {
+            Ok((root, mut notes, room)) => {
                 notes.push(Note::OldSyntax { message: strict.message, span: strict.span });
-                return Ok((root, notes));
+                return Ok((root, notes, room));
             }
             Err(Refusal::Other(error)) => return Err(error),
             Err(Refusal::UnderIndented { after: next, .. }) => after = next,
@@ -79,14 +83,15 @@ impl From<SyntaxError> for Refusal {
 /// Parses `part`; `keep` decides whether scalars borrow from it, `span_of` places its byte offsets in the file.
 fn run<'p, 'a>(
     part: &'p str,
+    room: Room,
     keep: impl Fn(Cow<'p, str>) -> Cow<'a, str>,
     span_of: impl Fn(usize, usize) -> Span,
-) -> Result<(Node<'a>, Vec<Note>), Refusal> {
+) -> Result<Tree<'a>, Refusal> {
     let mut options = granit::Options::default();
     options.set_emit_comments(false);
     options.block_nesting_limit = MAX_DEPTH;
     options.flow_nesting_limit = MAX_DEPTH;
-    let mut builder = Builder::new(Room::of(part.len()));
+    let mut builder = Builder::new(room);
     let anchor = |id: usize| (id != 0).then_some(id);
     let mut after = 0;
     for event in granit::Parser::new_from_str_with_options(part, options) {

@@ -122,6 +122,10 @@ fn hostile_input_is_refused_within_bounds() {
     let error = first_document(&anchors).unwrap_err().to_string();
     assert_eq!(error, "the values up to here need more than 48 MiB of memory");
     assert!(first_document(&format!("[{}]", "1,".repeat(2 << 20))).is_err());
+    // What documents take together counts, however little each takes.
+    let texts = format!("a: [{}]\n---\n", "1,".repeat(400_000)).repeat(6);
+    let read: Vec<_> = documents(&texts).map(|document| document.is_ok()).collect();
+    assert!(read[0] && read[2] && !read[5], "{read:?}");
     // Spaces that a repair adds are bounded too.
     let text = format!("m:\n  k:{}\"x\n{} y\"\n", " ".repeat(20_000), " y\n".repeat(5_000));
     assert!(first_document(&text).is_err());
@@ -131,8 +135,9 @@ fn hostile_input_is_refused_within_bounds() {
 /// Where `block` reads a text, the parser reads the same from it, values and places.
 #[track_caller]
 fn check_both(text: &str) -> bool {
-    let Ok(read) = block::read(text, 3) else { return false };
-    let (parsed, notes) = events::parse(text, 3).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+    let room = build::Room::of(text.len());
+    let Ok((read, _)) = block::read(text, 3, room) else { return false };
+    let (parsed, notes, _) = events::parse(text, 3, room).unwrap_or_else(|error| panic!("{text:?}: {error}"));
     assert!(parsed == read && notes.is_empty(), "{text:?}\n{parsed:?}\n{read:?}\n{notes:?}");
     true
 }
