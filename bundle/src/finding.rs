@@ -4,7 +4,7 @@
 //! is wrong or odd. Findings are values: they carry their code, a place people can open, and the way out, and
 //! reports need nothing else to show them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -260,10 +260,16 @@ impl Finding {
     }
 }
 
-/// Findings as they are collected; in the end sorted, each once.
+/// Of one kind no more findings are kept: each takes many times the few bytes that it may be about.
+const MOST_OF_A_KIND: usize = 20_000;
+
+/// Findings as they are collected; in the end sorted, each once. Of a kind that is met very often the first ones are kept, and the
+/// others counted.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     list: Vec<Finding>,
+    /// How many there are of each kind.
+    counts: BTreeMap<&'static str, (usize, &'static Code)>,
 }
 
 impl Findings {
@@ -274,12 +280,25 @@ impl Findings {
 
     /// Adds one.
     pub fn push(&mut self, finding: Finding) {
-        self.list.push(finding);
+        let (count, _) = self.counts.entry(finding.code.name).or_insert((0, finding.code));
+        *count += 1;
+        if *count <= MOST_OF_A_KIND {
+            self.list.push(finding);
+        }
     }
 
     /// Adds those of another collection.
     pub fn extend(&mut self, others: impl IntoIterator<Item = Finding>) {
-        self.list.extend(others);
+        others.into_iter().for_each(|finding| self.push(finding));
+    }
+
+    /// Adds another collection, with what it has only counted.
+    pub fn merge(&mut self, other: Self) {
+        self.extend(other.list);
+        for (name, (count, code)) in other.counts {
+            let (own, _) = self.counts.entry(name).or_insert((0, code));
+            *own += count.saturating_sub(MOST_OF_A_KIND);
+        }
     }
 
     /// Those that were added so far.
@@ -290,10 +309,15 @@ impl Findings {
     /// Takes those of a kind away.
     pub(crate) fn remove(&mut self, code: &str) {
         self.list.retain(|finding| finding.code.name != code);
+        self.counts.remove(code);
     }
 
     /// Sorted by input, file and place, without repetitions, and all belonging to `input`.
     pub fn into_sorted(mut self, input: &str) -> Vec<Finding> {
+        for (count, code) in self.counts.into_values().filter(|(count, _)| *count > MOST_OF_A_KIND) {
+            let more = count - MOST_OF_A_KIND;
+            self.list.push(Finding::new(code, format!("{more} more findings of this kind are left out")));
+        }
         for finding in &mut self.list {
             finding.input = input.to_owned();
         }
@@ -431,6 +455,25 @@ impl Levels {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_kind_that_is_met_very_often_the_others_are_counted() {
+        static OFTEN: Code = Code { name: "often", level: Level::Warning, suite: "own", docs: "" };
+        static ONCE: Code = Code { name: "once", level: Level::Error, suite: "own", docs: "" };
+        let many = |count: usize| {
+            let mut findings = Findings::new();
+            findings.extend((0..count).map(|number| Finding::new(&OFTEN, number.to_string())));
+            findings
+        };
+        let mut findings = many(MOST_OF_A_KIND + 5);
+        findings.push(Finding::new(&ONCE, "x"));
+        findings.merge(many(MOST_OF_A_KIND + 2));
+        let sorted = findings.into_sorted("input");
+        assert_eq!(sorted.len(), MOST_OF_A_KIND + 2);
+        let said: Vec<_> = sorted.iter().filter(|own| own.message.contains(' ')).collect();
+        let more = format!("{} more findings of this kind are left out", MOST_OF_A_KIND + 7);
+        assert!(matches!(said[..], [own] if own.message == more && own.level == Level::Warning), "{said:?}");
+    }
 
     #[test]
     fn levels_change_what_findings_weigh() {

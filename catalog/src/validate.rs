@@ -96,17 +96,17 @@ fn run(rules: &[&Rule], index: &Index<'_, '_>) -> Vec<Finding> {
         while let Some(rule) = rules.get(next.fetch_add(1, Ordering::Relaxed)) {
             (rule.check)(index, &mut findings);
         }
-        findings.into_sorted(index.catalog.name)
+        findings
     };
     let others = thread::available_parallelism().map_or(0, |threads| threads.get().min(MAX_THREADS) - 1);
     let mut findings = Findings::new();
     thread::scope(|scope| {
         let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
-        work().into_iter().for_each(|finding| findings.push(finding));
+        findings.merge(work());
         for other in others {
             // A rule that panicked here would have panicked without threads.
             let found = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            found.into_iter().for_each(|finding| findings.push(finding));
+            findings.merge(found);
         }
     });
     findings.into_sorted(index.catalog.name)

@@ -15,13 +15,40 @@ use super::{
 use crate::actions::results::Checked;
 use crate::exit::Exit;
 
-/// More findings are counted and not shown to people, each of which takes several lines.
-const MAX_SHOWN: usize = 10_000;
+/// More findings are counted and not shown, in whatever format: each takes several times what it is about.
+pub(super) const MAX_SHOWN: usize = 10_000;
 
 impl Checked {
-    fn count(&self, level: Level) -> usize {
+    pub(super) fn count(&self, level: Level) -> usize {
         self.findings.iter().filter(|finding| finding.level == level).count()
     }
+
+    /// The findings to show, in their order: where there are more than [`MAX_SHOWN`], those that weigh most.
+    pub(super) fn shown(&self) -> Vec<&Finding> {
+        worst(&self.findings, MAX_SHOWN)
+    }
+
+    /// How many findings are left out, if any are.
+    pub(super) fn left_out(&self) -> Option<usize> {
+        self.findings.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0)
+    }
+
+    /// The sentence about findings that are left out, if any are.
+    pub(super) fn left_out_text(&self) -> Option<String> {
+        let more = plural(self.left_out()?, "more finding");
+        Some(format!("{more} left out: mend these first"))
+    }
+}
+
+/// So many findings, errors before warnings, in the order that they have.
+fn worst(findings: &[Finding], most: usize) -> Vec<&Finding> {
+    let mut shown: Vec<_> = findings.iter().enumerate().collect();
+    if shown.len() > most {
+        shown.sort_by_key(|(_, finding)| Reverse(finding.level));
+        shown.truncate(most);
+        shown.sort_by_key(|(at, _)| *at);
+    }
+    shown.into_iter().map(|(_, finding)| finding).collect()
 }
 
 impl Answer for Checked {
@@ -33,8 +60,9 @@ impl Answer for Checked {
                 errors: self.count(Level::Error),
                 warnings: self.count(Level::Warning),
                 known: self.known,
+                left_out: self.left_out(),
             },
-            findings: self.findings.iter().map(finding_json).collect(),
+            findings: self.shown().into_iter().map(finding_json).collect(),
             unread: self.unread.iter().map(|failure| failure.to_string()).collect(),
         })
     }
@@ -42,9 +70,9 @@ impl Answer for Checked {
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         // There may be very many, and standard output is written line by line.
         let mut out = io::BufWriter::new(out);
-        self.findings.iter().take(MAX_SHOWN).try_for_each(|finding| write_finding(finding, &mut out))?;
-        if let Some(more) = self.findings.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
-            writeln!(out, "{} not shown; `--output json` prints all\n", plural(more, "more finding"))?;
+        self.shown().into_iter().try_for_each(|finding| write_finding(finding, &mut out))?;
+        if let Some(more) = self.left_out_text() {
+            writeln!(out, "{more}\n")?;
         }
         if self.inputs.len() > 1 {
             self.write_table(&mut out)?;

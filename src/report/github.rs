@@ -9,7 +9,7 @@ use crate::actions::results::Checked;
 /// One line for each finding.
 pub(super) fn annotations(answer: &Checked) -> String {
     let mut text = String::new();
-    for finding in &answer.findings {
+    for finding in answer.shown() {
         let command = match finding.level {
             Level::Error => "error",
             Level::Warning => "warning",
@@ -29,6 +29,9 @@ pub(super) fn annotations(answer: &Checked) -> String {
         let message = data(&format!("{}{help}", finding.message));
         // A text takes everything.
         let _ = writeln!(text, "::{command} {}::{message}", properties.join(","));
+    }
+    if let Some(more) = answer.left_out_text() {
+        let _ = writeln!(text, "::notice title=findings::{}", data(&more));
     }
     text
 }

@@ -45,6 +45,9 @@ pub struct Summary {
     pub warnings: usize,
     /// How many findings were left out because they are known.
     pub known: usize,
+    /// How many findings were left out because there are more than 10,000; only there when some were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
 }
 
 /// Kinds of findings: `bundle validate --list`, `--explain`.

@@ -31,6 +31,7 @@ pub(super) fn result(answer: &Checked) -> String {
         };
         Output { level, message: printable(&text).into_owned() }
     };
-    let outputs: Vec<_> = answer.findings.iter().map(output).collect();
+    let mut outputs: Vec<_> = answer.shown().into_iter().map(output).collect();
+    outputs.extend(answer.left_out_text().map(|message| Output { level: "info", message }));
     super::pretty(&Result { passed: outputs.iter().all(|output| output.level != "error"), outputs })
 }

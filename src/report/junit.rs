@@ -18,7 +18,7 @@ pub fn is_junit(bytes: &[u8]) -> bool {
 /// The whole report. Warnings do not fail a test: they stand in its output.
 pub(super) fn report(answer: &Checked) -> String {
     let mut by_input: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
-    for finding in &answer.findings {
+    for finding in answer.shown() {
         by_input.entry(&finding.input).or_default().push(finding);
     }
     let (mut suites, mut tests, mut failures) = (String::new(), 0, 0);
@@ -33,6 +33,9 @@ pub(super) fn report(answer: &Checked) -> String {
             escape(input)
         );
         (tests, failures) = (tests + count, failures + failed);
+    }
+    if let Some(text) = answer.left_out_text() {
+        let _ = writeln!(suites, "  <!-- {text} -->");
     }
     let errors = answer.unread.len();
     format!(

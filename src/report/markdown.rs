@@ -10,11 +10,12 @@ use crate::actions::results::{Checked, FileText};
 
 /// A section for each level, worst first.
 pub(super) fn page(answer: &Checked) -> String {
-    let count = |level: Level| answer.findings.iter().filter(|finding| finding.level == level).count();
+    let count = |level: Level| answer.count(level);
     let mut text =
         format!("{}, {}\n", plural(count(Level::Error), "error"), plural(count(Level::Warning), "warning"));
+    let shown = answer.shown();
     for (level, title) in [(Level::Error, "Errors"), (Level::Warning, "Warnings"), (Level::Info, "Changes")] {
-        let findings: Vec<_> = answer.findings.iter().filter(|finding| finding.level == level).collect();
+        let findings: Vec<_> = shown.iter().filter(|finding| finding.level == level).collect();
         if findings.is_empty() {
             continue;
         }
@@ -22,6 +23,9 @@ pub(super) fn page(answer: &Checked) -> String {
         for finding in findings {
             text += &line(finding);
         }
+    }
+    if let Some(more) = answer.left_out_text() {
+        let _ = writeln!(text, "\n{more}.");
     }
     text
 }

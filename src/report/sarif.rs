@@ -23,7 +23,23 @@ struct Log {
 struct Run {
     tool: Tool,
     column_kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invocations: Option<[Invocation; 1]>,
     results: Vec<SarifResult>,
+}
+
+/// What there is to say about the run itself.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Invocation {
+    execution_successful: bool,
+    tool_execution_notifications: [Notification; 1],
+}
+
+#[derive(Serialize)]
+struct Notification {
+    level: &'static str,
+    message: Text,
 }
 
 #[derive(Serialize)]
@@ -123,7 +139,8 @@ struct LogicalLocation {
 /// The whole log: the kinds of findings that were met, then every finding.
 pub(super) fn log(answer: &Checked) -> String {
     let mut codes: BTreeMap<&str, &'static Code> = BTreeMap::new();
-    for finding in &answer.findings {
+    let shown = answer.shown();
+    for finding in &shown {
         codes.insert(finding.code.name, finding.code);
     }
     let index: BTreeMap<&str, usize> = codes.keys().enumerate().map(|(at, code)| (*code, at)).collect();
@@ -132,11 +149,15 @@ pub(super) fn log(answer: &Checked) -> String {
         version: env!("CARGO_PKG_VERSION"),
         rules: codes.values().map(|code| descriptor(code)).collect(),
     };
-    let results = answer.findings.iter().map(|finding| result(finding, index[finding.code.name])).collect();
+    let results = shown.into_iter().map(|finding| result(finding, index[finding.code.name])).collect();
+    let invocations = answer.left_out_text().map(|text| {
+        let notification = Notification { level: "warning", message: Text { text } };
+        [Invocation { execution_successful: true, tool_execution_notifications: [notification] }]
+    });
     super::pretty(&Log {
         schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
         version: "2.1.0",
-        runs: [Run { tool: Tool { driver }, column_kind: "unicodeCodePoints", results }],
+        runs: [Run { tool: Tool { driver }, column_kind: "unicodeCodePoints", invocations, results }],
     })
 }
 

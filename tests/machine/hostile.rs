@@ -22,10 +22,12 @@ const TIME: Duration = Duration::from_secs(120);
 type Hostile = (&'static str, fn(&Path));
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let tests: [Hostile; 9] = [
+    let tests: [Hostile; 11] = [
         ("hostile_indentation_is_not_repaired_without_bounds", indentation),
         ("hostile_anchors_are_refused", anchors),
         ("hostile_short_values_are_refused", short_values),
+        ("short_values_of_many_documents_are_refused_together", documents),
+        ("very_many_findings_are_counted_in_every_format", findings),
         ("hostile_records_of_a_tar_are_refused", tar_records),
         ("a_layer_that_is_listed_very_often_is_refused", layers),
         ("hostile_descriptions_take_linear_time", descriptions),
@@ -85,6 +87,31 @@ fn short_values(at: &Path) {
     {
         fs::write(at.join(name), text).unwrap();
         says(at, &["catalog", "validate", name], "the values up to here need more than");
+    }
+}
+
+/// Each document alone would be within the bound.
+fn documents(at: &Path) {
+    let text = format!("a: [{}]\n---\n", "1,".repeat(700_000));
+    fs::write(at.join("a.yaml"), text.repeat(12)).unwrap();
+    let generate = ["bundle", "generate", "a.yaml", "--package", "p", "--version", "1.0.0"];
+    says(at, &generate, "the values up to here need more than");
+}
+
+/// A finding for every seven bytes.
+fn findings(at: &Path) {
+    fs::write(at.join("a.yaml"), "---\n{}\n".repeat(25_000)).unwrap();
+    for (format, expected) in [
+        ("text", "more findings left out"),
+        ("json", "\"left_out\": "),
+        ("sarif", "more findings left out"),
+        ("junit", "more findings left out"),
+        ("markdown", "more findings left out"),
+    ] {
+        let output = bounded(at, &["catalog", "validate", "a.yaml", "--output", format]);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.code() == Some(1) && said.contains(expected), "{format}: {}", output.status);
+        assert!(said.contains("more findings of this kind are left out"), "{format}");
     }
 }
 
