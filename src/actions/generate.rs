@@ -3,6 +3,7 @@
 mod base;
 mod manifests;
 mod remote;
+mod streams;
 mod time;
 pub(super) mod workspace;
 
@@ -304,7 +305,8 @@ pub fn run(request: Request, access: &Access) -> Result<Outcome, Failure> {
     if request.pin_digests {
         making.pins = pins(&generate::unpinned(&generate::generate(&making).draft), access)?;
     }
-    let generated = dated(making, request.created_at.as_deref(), &request.output_dir, &request.task)?;
+    let mut generated = dated(making, request.created_at.as_deref(), &request.output_dir, &request.task)?;
+    streams::name_objects(&mut generated.findings, &manifest_texts);
     if request.task == Task::Write && !request.force {
         output.check_replaces_ours(&generated.files)?;
     }

@@ -12,6 +12,7 @@ use olmkit_bundle::yaml;
 
 use super::super::output::is_manifest;
 use super::Output;
+use super::streams::{HELM, KUSTOMIZE};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::limits::Limits;
@@ -158,10 +159,10 @@ impl Inputs {
         let limits = Limits::begin(limit);
         let mut texts = read_paths(&self.paths, output)?;
         for directory in &self.kustomize {
-            texts.push((format!("kustomize {}", directory.display()), kustomize(directory, limits)?));
+            texts.push((format!("{KUSTOMIZE}{}", directory.display()), kustomize(directory, limits)?));
         }
         for chart in &self.helm.charts {
-            texts.push((format!("helm {}", chart.display()), self.helm.render(chart, package, limits)?));
+            texts.push((format!("{HELM}{}", chart.display()), self.helm.render(chart, package, limits)?));
         }
         Ok(texts)
     }
