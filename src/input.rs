@@ -20,6 +20,7 @@ use crate::image::{
     Access, FileTree, Image, Layout, Node, Place, PlaceError, Root, TreePath, Unpack, UnpackError,
     names_registry,
 };
+use crate::progress;
 use crate::shell::argument;
 
 /// The label of bundle images that names the directory with the manifests, and its sister for the metadata.
@@ -177,7 +178,13 @@ impl FromStr for Input {
 
     fn from_str(text: &str) -> Result<Self, PlaceError> {
         let path = Path::new(text);
-        if path.exists() || !(names_transport(text) || names_registry(text)) {
+        let on_disk = path.exists();
+        if on_disk && reads_like_image(text) {
+            progress::say(&format!(
+                "note: `{text}` is read from the disk; `docker://{text}` names the image"
+            ));
+        }
+        if on_disk || !(names_transport(text) || names_registry(text)) {
             return Ok(Self::Disk(path.into()));
         }
         text.parse().map(Self::Image)
@@ -196,6 +203,14 @@ impl fmt::Display for Input {
 /// A path that means the same in every directory.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether people would take a path for an image: it begins with a host, which has a port or a domain of letters. `1.0.0/bundle` has none.
+fn reads_like_image(text: &str) -> bool {
+    let host = text.split('/').next().unwrap_or("");
+    let domain = host.rsplit('.').next().unwrap_or("");
+    let is_domain = domain.len() > 1 && domain.bytes().all(|byte| byte.is_ascii_alphabetic());
+    names_registry(text) && (is_domain || host.contains(':'))
 }
 
 fn names_transport(text: &str) -> bool {
@@ -472,6 +487,20 @@ mod tests {
     fn what_exists_is_on_disk() {
         check("src", "disk src");
         check(".", "disk .");
+    }
+
+    #[test]
+    fn paths_that_people_take_for_images_have_a_host() {
+        for (path, expected) in [
+            ("quay.io/example/bundle:v1", true),
+            ("localhost:5000/x", true),
+            ("1.0.0/bundle", false),
+            ("conf.d/bundle", false),
+            ("bundle/quay.io/x", false),
+            ("./quay.io/x", false),
+        ] {
+            assert_eq!(reads_like_image(path), expected, "{path}");
+        }
     }
 
     #[test]
