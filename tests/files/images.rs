@@ -401,6 +401,40 @@ fn what_a_killed_writer_of_an_archive_or_an_index_left_is_removed() {
     run(root.path(), &["catalog", "build-index", "catalog", "--to", "catalog.olmkit"], 0);
     assert!(!at(".olmkit-archive-x").exists() && !at(".olmkit-index-x").exists());
     assert!(at(".olmkit-index-y").exists());
+    fs::create_dir(at(".olmkit-new-x")).unwrap();
+    fs::write(at(".olmkit-new-x/0"), "half").unwrap();
+    let install =
+        ["operator", "install", "--bundle", "bundle", "--namespace", "op", "--simulate", "cluster.json"];
+    run(root.path(), &install, 0);
+    assert!(!at(".olmkit-new-x").exists());
+}
+
+/// Whoever ships a bundle says what Kubernetes refuses of it, and nobody ships what is no bundle.
+#[test]
+fn errors_of_a_bundle_are_said_where_it_is_shipped() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    bundles(at, &["0.1.0"]);
+    let manifests = at.join("b/0.1.0/manifests");
+    let bad = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad_Name, labels: {x: true}}\n";
+    fs::write(manifests.join("bad.yaml"), bad).unwrap();
+    let build: &[&str] = &["bundle", "build", "b/0.1.0", "--to", "oci:images:v1"];
+    let add: &[&str] = &["catalog", "add", "catalog", "b/0.1.0", "--channels", "stable", "--embed"];
+    for args in [build, add] {
+        let talk = said(&run(at, args, 0));
+        assert!(talk.contains("`b/0.1.0` has 2 errors, and OLM may not install it"), "{talk}");
+        assert!(talk.contains("`Bad_Name` cannot name a ConfigMap"), "{talk}");
+        assert!(talk.contains("expected a string in `metadata.labels.x`, found a boolean"), "{talk}");
+    }
+    fs::remove_file(manifests.join("echo-operator.clusterserviceversion.yaml")).unwrap();
+    let catalog = tree(&at.join("catalog"));
+    // Nobody listens there: what is refused is refused before.
+    let push: &[&str] = &["bundle", "push", "b/0.1.0", "127.0.0.1:1/a/b:v1"];
+    for args in [build, push, add] {
+        let refused = said(&run(at, args, 1));
+        assert!(refused.contains("has no ClusterServiceVersion in"), "{args:?}: {refused}");
+    }
+    assert_eq!(tree(&at.join("catalog")), catalog);
 }
 
 #[test]

@@ -334,6 +334,22 @@ mod tests {
         }
     }
 
+    /// Nothing is written or removed where the link leads.
+    #[test]
+    fn a_cache_whose_blobs_are_a_link_that_leads_out_of_it_is_refused() {
+        for part in ["blobs", "blobs/sha256"] {
+            let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            keep(&cache_in(dir.path(), 100), "content");
+            let path = dir.path().join(part);
+            fs::remove_dir_all(&path).unwrap();
+            std::os::unix::fs::symlink(outside.path(), &path).unwrap();
+            fs::write(outside.path().join(".olmkit-foreign"), "").unwrap();
+            let refused = Cache::new(Some(dir.path().into()), Chosen::ByUser, 100).unwrap_err();
+            assert_eq!(refused, NotACache(dir.path().into()));
+            assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1, "{part}");
+        }
+    }
+
     #[test]
     fn a_directory_of_somebody_else_is_refused() {
         for (path, content) in [
