@@ -268,7 +268,8 @@ fn slots_move_only_to_nodes_that_all_know() {
     let plan_of = |observed: &Observed| redis_operator::plan::plan(&Topology::of(model.goal, observed));
     assert!(moves(&plan_of(&observed)));
     let added = observed.pods[2].redis.as_ref().unwrap().id;
-    observed.pods[1].redis.as_mut().unwrap().table.retain(|peer| peer.id != added);
+    let node = observed.pods[1].redis.as_mut().unwrap();
+    node.table = node.table.iter().filter(|peer| peer.id != added).cloned().collect::<Vec<_>>().into();
     assert_eq!(plan_of(&observed).step, Step::Wait(Wait::Gossip));
 }
 
