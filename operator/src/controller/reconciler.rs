@@ -1093,8 +1093,14 @@ impl Reconciler<'_> {
         let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
         let (parameters, context) = (PatchParams::default(), &self.scope.context);
         context.metrics.api_write("RedisCluster/status");
-        let patched = api.patch_status(&self.key.1, &parameters, &patch);
-        call("patch", "RedisCluster/status", patched, &context.leadership).await.map(drop)
+        call(
+            "patch",
+            "RedisCluster/status",
+            api.patch_status(&self.key.1, &parameters, &patch),
+            &context.leadership,
+        )
+        .await
+        .map(drop)
     }
 
     fn count_phases(&self) {
