@@ -352,8 +352,8 @@ pub(crate) async fn rotated_password(client: Client, kubeconfig: std::path::Path
 
     // Another operator does not wait less.
     let before = uids().await;
-    write(new, None).await;
     let written = std::time::Instant::now();
+    write(new, None).await;
     eventually("the old one is to be removed", async || {
         condition("UpdatePending").await.filter(|(_, reason, _)| reason == "OldPasswordAccepted")
     })
