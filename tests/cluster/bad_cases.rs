@@ -341,6 +341,18 @@ error: CLUSTER_NODES is `NUMBER`, expected a number from 1 to 9
             assert!(again.status.success());
             insta::assert_snapshot!(String::from_utf8(again.stderr).unwrap(), @"no cluster is up");
         }),
+        ("what_fails_only_in_company_is_flaky", || {
+            let tests = "case $* in *--exact*) echo \"test b ... $ALONE\"; [ $ALONE = ok ]; exit ;; esac\n\
+                echo 'test a   ... ok'; echo 'test b   ... FAILED'; echo '---- b ----'; echo 'it was late'; exit 101";
+            for (alone, code) in [("ok", 0), ("FAILED", 1)] {
+                let machine = Machine::new().has("tests", tests).sets("ALONE", alone);
+                let output = machine.run("../e2e/once-more", &["tests", "--", "--test-threads", "4"]);
+                assert_eq!(output.status.code(), Some(code), "{output:?}");
+                let said = String::from_utf8(output.stdout).unwrap();
+                let flaky = "FLAKY: b passed when it ran once more, alone; at first it said:\nit was late\n";
+                assert_eq!(said.ends_with(flaky), alone == "ok", "{said}");
+            }
+        }),
     ];
     let trials: Vec<Trial> = tests
         .iter()
