@@ -28,7 +28,7 @@ struct Run {
     results: Vec<SarifResult>,
 }
 
-/// What there is to say about the run itself.
+/// Messages about the run itself.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Invocation {

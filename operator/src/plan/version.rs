@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Who makes the server.
+/// The project that the server comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flavour {
     /// Redis.
@@ -15,7 +15,7 @@ pub enum Flavour {
 /// A server, as it calls itself or as its image is tagged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Version {
-    /// Who makes it.
+    /// The project that it comes from.
     pub flavour: Flavour,
     /// Its version: `9.1.2`. A tag may have fewer numbers.
     pub number: String,

@@ -254,7 +254,7 @@ fn slots_of_different_pairs_move_side_by_side() {
     assert_eq!(most, 4);
 }
 
-/// Gossip takes a new node to the others one by one; those that it has not reached refuse to be told of its slots.
+/// Nodes learn of a new one by gossip, one after another. Until then they refuse `SETSLOT` with its id.
 #[test]
 fn slots_move_only_to_nodes_that_all_know() {
     let mut model = formed(2, 0, false);

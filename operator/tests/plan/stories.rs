@@ -196,7 +196,7 @@ fn a_node_that_missed_a_failover_hears_of_it() {
     .ends_well();
 }
 
-/// Valkey's replicas know which slots are open, and refuse to be told of them (valkey-io/valkey#1664).
+/// Replicas of Valkey carry open slots, and refuse `SETSLOT` for them (valkey-io/valkey#1664).
 #[test]
 fn an_open_slot_is_closed_at_primaries_alone() {
     let mut model = formed(4, 1, false);

@@ -113,7 +113,7 @@ fn rollback(seen: &Observation, subscription: Doc<'_>, cause: &Cause) -> Option<
     ))
 }
 
-/// The version that serves while the one that is to replace it does not come up, or is gone.
+/// The old version that still serves when its successor does not come up, or is gone.
 fn still_serving<'o>(seen: &'o Observation, subscription: Doc<'o>) -> Option<Doc<'o>> {
     let csv = |name: &str| seen.get("ClusterServiceVersion", subscription.namespace(), name);
     let names = versions_of(seen, subscription);
