@@ -998,6 +998,13 @@ impl Reconciler<'_> {
                 "ReplicaMoved",
                 "moving a replica to another shard because two copies of its shard are on one Kubernetes node",
             ),
+            Step::Balance => {
+                metrics.failover(&self.key.0, &self.key.1, "planned");
+                Notice::normal(
+                    "FailoverStarted",
+                    "failing over because too many primaries are on one Kubernetes node or in one zone",
+                )
+            }
             Step::Reclaim => Notice::normal(
                 "SlotsReclaimed",
                 "slots are given back to the node that the others name as their owner",

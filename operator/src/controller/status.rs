@@ -202,7 +202,7 @@ fn phase(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Phase 
         Step::Move => Phase::Scaling,
         _ if failing_update(old, view).is_some() => Phase::Degraded,
         _ if is_updating(old, view) && !is_slow(view.topology) => Phase::Updating,
-        Step::Spread => Phase::Healing,
+        Step::Spread | Step::Balance => Phase::Healing,
         step if step.is_repair() => Phase::Healing,
         Step::Wait(_) if scaling(view.topology) => Phase::Scaling,
         Step::Wait(Wait::Pods) => Phase::Degraded,
@@ -385,26 +385,43 @@ fn trouble(observed: &Observed) -> Option<String> {
     Some(format!("pod {}: {}; {correct}resolve what the message says", pod.name, trouble.what))
 }
 
-/// The shards that one Kubernetes node could take with it, in a sentence.
-fn copies_on_one_node(topology: &Topology<'_>) -> Option<String> {
-    let together: Vec<(String, &String)> = topology
+/// The shards of which all copies in sync are in one place, which could take them with it: how many, the pods of the first, and
+/// the place.
+fn copies_together(
+    topology: &Topology<'_>,
+    place: fn(&Pod) -> Option<&String>,
+) -> Option<(usize, String, String)> {
+    let together: Vec<(String, String)> = topology
         .owners()
         .filter_map(|owner| {
-            let host = owner.pod.host.as_ref()?;
+            let here = place(owner.pod)?;
             let replicas = topology.replicas_of(owner.node.id);
             let copies: Vec<_> =
                 std::iter::once(owner).chain(replicas.filter(|copy| topology.in_sync(*copy))).collect();
             let names: Vec<_> = copies.iter().map(|copy| copy.pod.name.as_str()).collect();
-            copies
-                .iter()
-                .all(|copy| copy.pod.host.as_ref() == Some(host))
-                .then(|| (names.join(" and "), host))
+            let is_here = |copy: &crate::plan::Member<'_>| place(copy.pod) == Some(here);
+            copies.iter().all(is_here).then(|| (names.join(" and "), here.clone()))
         })
         .collect();
-    let (pods, host) = together.first()?;
+    let (pods, place) = together.first()?.clone();
+    Some((together.len(), pods, place))
+}
+
+/// The shards that one Kubernetes node could take with it, in a sentence.
+fn copies_on_one_node(topology: &Topology<'_>) -> Option<String> {
+    let (shards, pods, host) = copies_together(topology, |pod| pod.host.as_ref())?;
     Some(format!(
-        "{} shards have all copies on one Kubernetes node, for example {pods} on `{host}`: add Kubernetes nodes and delete one of the pods, or accept that this node can take both copies with it",
-        together.len()
+        "{shards} shards have all copies on one Kubernetes node, for example {pods} on `{host}`: add Kubernetes nodes and delete one of the pods, or accept that this node can take both copies with it"
+    ))
+}
+
+/// The same of a zone, in a cluster that has pods in several.
+fn copies_in_one_zone(topology: &Topology<'_>) -> Option<String> {
+    let zones: BTreeSet<_> = topology.observed.pods.iter().filter_map(|pod| pod.zone.as_ref()).collect();
+    let (shards, pods, zone) =
+        copies_together(topology, |pod| pod.zone.as_ref()).filter(|_| zones.len() > 1)?;
+    Some(format!(
+        "{shards} shards have all copies in one zone, for example {pods} in `{zone}`: add Kubernetes nodes in other zones and delete one of the pods, or accept that this zone can take both copies with it"
     ))
 }
 
@@ -571,6 +588,8 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         (false, "ReplicasMissing", format!("{short} shards have fewer replicas in sync than configured"))
     } else if let Some(together) = copies_on_one_node(topology) {
         (false, "CopiesOnOneNode", together)
+    } else if let Some(together) = copies_in_one_zone(topology) {
+        (false, "CopiesInOneZone", together)
     } else if goal.shards() < 3 {
         (false, "NoFailoverQuorum", "with fewer than three shards Redis cannot fail over by itself; the operator promotes replicas instead".into())
     } else {
@@ -874,6 +893,10 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         Step::Spread => (
             "SpreadingReplicas",
             "moving a replica to another shard because two copies of its shard are on one Kubernetes node",
+        ),
+        Step::Balance => (
+            "BalancingPrimaries",
+            "promoting a replica because too many primaries are on one Kubernetes node or in one zone",
         ),
         Step::TakeOver => {
             ("TakingOver", "promoting replicas without a vote because the majority of primaries is down")
@@ -1203,6 +1226,19 @@ mod tests {
         check("rdb_last_bgsave_status:err", "Ready", "True Settled: ");
         check("aof_current_size:900000000", "Degraded", "True VolumeNearlyFull: ");
         check("aof_last_write_status:ok\naof_current_size:1000", "Degraded", "False AllMembersWell: ");
+    }
+
+    /// The third pod shows that there is another zone.
+    #[test]
+    fn both_copies_of_a_shard_in_one_zone() {
+        let mut pods = two_copies(["a", "b"]);
+        for pod in &mut pods {
+            pod.zone = Some("west".into());
+        }
+        check_condition(pods.clone(), None, "Redundant", None, "False NoFailoverQuorum: ");
+        pods.push(Pod { ordinal: 2, name: "rc-2".into(), zone: Some("east".into()), ..Pod::default() });
+        let expected = "False CopiesInOneZone: 1 shards have all copies in one zone, for example rc-0 and rc-1 in `west`: ";
+        check_condition(pods, None, "Redundant", None, expected);
     }
 
     /// Between two attempts its container waits for nothing, and has not failed yet.

@@ -47,7 +47,7 @@ impl Work {
             _ if stopped => return Self::Rests,
             // Slots that cannot be migrated are skipped each time.
             Step::Move => done.is_some_and(|done| done.slots > 0 || done.interrupted),
-            Step::Shrink | Step::Roles | Step::Spread | Step::CloseSlots | Step::Update => {
+            Step::Shrink | Step::Roles | Step::Spread | Step::Balance | Step::CloseSlots | Step::Update => {
                 done.is_some_and(|done| done.actions > 0)
             }
             _ => false,

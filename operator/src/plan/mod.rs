@@ -296,6 +296,8 @@ pub enum Step {
     Shrink,
     /// Moving a replica to another shard, because two copies of its shard are on one Kubernetes node.
     Spread,
+    /// Promoting a replica, because too many primaries are on one Kubernetes node or in one zone.
+    Balance,
     /// Promoting replicas without a vote, because the majority of primaries is lost.
     TakeOver,
     /// Forcing an election.

@@ -159,3 +159,37 @@ pub(super) fn misplaced<'a>(shards: &Shards<'a>) -> Option<Member<'a>> {
     let gains = swaps.filter(|(change, ..)| change.0 < 0);
     gains.min_by_key(|(change, ordinal, _)| (*change, *ordinal)).map(|(.., replica)| *replica)
 }
+
+/// The replica that should take over from its primary, so that fewer pairs of primaries share a zone, or a Kubernetes node: losing the
+/// place of most primaries leaves nobody to elect their successors. Each takeover lowers the number of such pairs, so this ends.
+pub(super) fn better_primary<'a>(
+    shards: &Shards<'a>,
+    may_take_over: impl Fn(&Member<'a>, &Member<'a>) -> bool,
+) -> Option<Member<'a>> {
+    if shards.values().flat_map(Shard::copies).any(|member| member.pod.host.is_none()) {
+        return None;
+    }
+    let zone = pairs(shards, |pod| pod.zone.as_ref());
+    let host = pairs(shards, |pod| pod.host.as_ref());
+    let candidates =
+        shards.values().flat_map(|shard| shard.replicas.iter().map(|replica| (&shard.primary, replica)));
+    let better = candidates
+        .map(|(from, to)| ((zone(from.pod, to.pod), host(from.pod, to.pod)), from, to))
+        .filter(|(change, from, to)| *change < (0, 0) && may_take_over(to, from));
+    better.min_by_key(|(change, _, to)| (*change, to.pod.ordinal)).map(|(.., to)| *to)
+}
+
+/// How many more pairs of primaries share a place when one of them moves from one pod to another.
+fn pairs<'a>(
+    shards: &Shards<'a>,
+    place: fn(&Pod) -> Option<&String>,
+) -> impl Fn(&'a Pod, &'a Pod) -> isize + use<'a> {
+    let mut primaries: BTreeMap<Option<&String>, isize> = BTreeMap::new();
+    for shard in shards.values() {
+        *primaries.entry(place(shard.primary.pod)).or_default() += 1;
+    }
+    move |from, to| {
+        let count = |pod| primaries.get(&place(pod)).copied().unwrap_or(0);
+        if place(from) == place(to) { 0 } else { count(to) - (count(from) - 1) }
+    }
+}

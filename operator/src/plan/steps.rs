@@ -37,7 +37,7 @@ fn next(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     if let Some(found) = form(topology) {
         return found;
     }
-    let steps: [fn(&Topology<'_>) -> Found; 18] = [
+    let steps: [fn(&Topology<'_>) -> Found; 19] = [
         nothing_left,
         heal_addresses,
         relink,
@@ -56,6 +56,7 @@ fn next(topology: &Topology<'_>) -> (Step, Vec<Action>) {
         wait_for_the_rest,
         rollout::update,
         spread,
+        balance,
     ];
     steps.iter().find_map(|step| step(topology)).unwrap_or((Step::Settled, vec![]))
 }
@@ -733,13 +734,30 @@ fn spread(topology: &Topology<'_>) -> Found {
     if pods.iter().any(|pod| pod.terminating || pod.outdated) {
         return None;
     }
+    let node = placement::misplaced(&shards(topology))?.address()?;
+    act(Step::Spread, vec![Action::Reset { node }])
+}
+
+/// Once the copies are where they belong: the primaries move to more Kubernetes nodes and zones, one at a time. A node that was
+/// promoted a moment ago is left alone, and so is everything while pods are about to go.
+fn balance(topology: &Topology<'_>) -> Found {
+    let observed = topology.observed;
+    if topology.goal.hibernated || observed.pods.iter().any(|pod| pod.terminating || pod.outdated) {
+        return None;
+    }
+    let may_take_over = |replica: &Member<'_>, primary: &Member<'_>| {
+        !observed.promoted.contains(&replica.node.id) && topology.may_take_over(*replica, *primary)
+    };
+    let node = placement::better_primary(&shards(topology), may_take_over)?.address()?;
+    act(Step::Balance, vec![Action::Failover { node }])
+}
+
+fn shards<'a>(topology: &Topology<'a>) -> Shards<'a> {
     let shards = topology.owners().map(|primary| {
         let replicas = topology.replicas_of(primary.node.id).collect();
         (primary.node.id, Shard { primary, replicas })
     });
-    let shards = shards.collect();
-    let node = placement::misplaced(&shards)?.address()?;
-    act(Step::Spread, vec![Action::Reset { node }])
+    shards.collect()
 }
 
 /// Desired members are missing: waits for gossip if all their nodes respond, and for pods otherwise.

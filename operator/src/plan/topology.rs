@@ -245,7 +245,8 @@ impl<'a> Topology<'a> {
     }
 
     /// Whether `replica` can take over from `primary` now: it is in sync, and the majority of primaries and `primary` itself
-    /// know it as the replica. Otherwise Redis refuses, or accepts and then times out with writes paused.
+    /// know it as the replica. Otherwise Redis refuses, or accepts and then times out with writes paused. And it knows all slots
+    /// of `primary`: it takes over no others, so a slot that was migrated a moment ago would stay behind.
     pub fn may_take_over(&self, replica: Member<'a>, primary: Member<'a>) -> bool {
         let knows = |viewer: &Member<'a>| {
             viewer
@@ -253,7 +254,11 @@ impl<'a> Topology<'a> {
                 .peer(replica.node.id)
                 .is_some_and(|peer| peer.primary == Some(primary.node.id) && peer.connected && !peer.failed)
         };
-        self.in_sync(replica) && knows(&primary) && self.owners().filter(knows).count() * 2 > self.owned.len()
+        let slots = replica.node.peer(primary.node.id).map(|peer| &peer.slots);
+        self.in_sync(replica)
+            && slots == self.owned.get(&primary.node.id)
+            && knows(&primary)
+            && self.owners().filter(knows).count() * 2 > self.owned.len()
     }
 
     /// The highest epoch that any member knows.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redis_operator::plan::Step;
+use redis_operator::plan::{Observed, Step, Topology, plan};
 
 use super::{
     driver::{Operator, SLOTS, formed},
@@ -103,4 +103,61 @@ fn replicas_stay_where_moving_does_not_help() {
         assert_eq!(Operator::immortal().reconcile(&mut model).step, Step::Settled);
         model.step();
     }
+}
+
+/// How many primaries each Kubernetes node has, and each zone, most first.
+fn primaries_of(model: &Model) -> (Vec<usize>, Vec<usize>) {
+    let places = model.shards().into_iter().map(|shard| model.hosts[shard[0] as usize]).collect::<Vec<_>>();
+    let counts = |all: Vec<u32>| {
+        let distinct: BTreeSet<u32> = all.iter().copied().collect();
+        let count = |place: &u32| all.iter().filter(|other| *other == place).count();
+        let mut counts: Vec<usize> = distinct.iter().map(count).collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        counts
+    };
+    let zones = places.iter().filter_map(|(_, zone)| *zone).collect();
+    (counts(places.iter().map(|(host, _)| *host).collect()), counts(zones))
+}
+
+/// All primaries are on one Kubernetes node, and in one zone, as they can be after failovers.
+fn primaries_together(zones: bool) -> Model {
+    let mut model = formed(6, 1, false);
+    model.hosts = vec![(0, None); 6];
+    for (index, shard) in model.shards().into_iter().enumerate() {
+        let zone = |zone| zones.then_some(zone);
+        model.hosts[shard[0] as usize] = (0, zone(0));
+        model.hosts[shard[1] as usize] = (1 + index as u32, zone(1));
+    }
+    model
+}
+
+/// Losing that place would leave no majority.
+#[test]
+fn primaries_move_apart_when_everything_else_is_settled() {
+    for (zones, expected) in [(false, (vec![1, 1, 1], vec![])), (true, (vec![1, 1, 1], vec![2, 1]))] {
+        for dies_after in 1..6 {
+            let mut model = primaries_together(zones);
+            model.settle(&mut Operator::that_dies_after(dies_after), 60);
+            assert_eq!(primaries_of(&model), expected, "{:?} on {:?}", model.shards(), model.hosts);
+            assert_eq!(model.missing_keys(), []);
+        }
+    }
+}
+
+/// A replica takes over the slots that it knows: those that were migrated a moment ago would stay at its former primary.
+#[test]
+fn a_replica_that_lacks_slots_of_its_primary_does_not_take_over() {
+    let model = primaries_together(false);
+    let step = |observed: &Observed| plan(&Topology::of(model.goal, observed)).step;
+    let mut observed = model.observe();
+    assert_eq!(step(&observed), Step::Balance);
+    let nodes = observed.pods.iter_mut().filter_map(|pod| pod.redis.as_mut());
+    for replica in nodes.filter(|node| node.primary().is_some()) {
+        let mut table = replica.table.to_vec();
+        for peer in &mut table {
+            peer.slots = peer.slots.highest(peer.slots.len().saturating_sub(1));
+        }
+        replica.table = table.into();
+    }
+    assert_eq!(step(&observed), Step::Settled);
 }

@@ -55,6 +55,7 @@ fn main() {
         trial("what_a_lost_receiver_was_given_is_kept", what_a_lost_receiver_was_given_is_kept),
         trial("a_key_too_large_to_move_is_named_before_its_slot_is_opened", a_key_too_large_to_move),
         trial("copies_on_one_kubernetes_node_move_apart", copies_on_one_kubernetes_node_move_apart),
+        trial("primaries_on_one_kubernetes_node_move_apart", primaries_on_one_kubernetes_node_move_apart),
         trial("a_slot_move_yields_after_a_batch", a_slot_move_yields_after_a_batch),
         trial("what_was_promoted_meanwhile_is_left_alone", what_was_promoted_meanwhile_is_left_alone),
         trial("keys_are_moved_only_while_replicas_keep_up", keys_are_moved_only_while_replicas_keep_up),
@@ -483,6 +484,38 @@ async fn copies_on_one_kubernetes_node_move_apart() {
     assert_ne!(node(replica).primary(), Some(node(primary).id));
     assert!(node(primary).primary().is_none(), "no primary changed");
     let lost = written.lost(&servers.access, servers.ip(primary)).await;
+    assert_eq!((lost, written.errors), (vec![], Default::default()));
+}
+
+/// While a client writes. A new operator promotes nobody for four node timeouts.
+async fn primaries_on_one_kubernetes_node_move_apart() {
+    let mut servers = formed(6, 1, false).await;
+    fill(&servers, 500).await;
+    let primaries = |observed: &Observed| {
+        let nodes = observed.pods.iter().map(|pod| (pod.ordinal, pod.redis.as_ref().unwrap()));
+        nodes
+            .filter(|(_, node)| node.primary().is_none())
+            .map(|(ordinal, _)| ordinal)
+            .collect::<BTreeSet<_>>()
+    };
+    let before = primaries(&servers.observe().await);
+    let host =
+        |ordinal: u32| if before.contains(&ordinal) { "all".into() } else { format!("node-{ordinal}") };
+    servers.hosts = (0..6).map(|ordinal| (ordinal, host(ordinal))).collect();
+    let writer = Writer::start(servers.access.clone(), servers.ip(0), 100);
+    let deadline = Instant::now() + A_WHILE;
+    let mut balanced = 0;
+    while balanced < 2 {
+        assert!(Instant::now() < deadline, "{balanced} primaries moved");
+        let (plan, done) = servers.reconcile(&Always).await;
+        balanced += usize::from(plan.step == Step::Balance && done.is_ok());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    servers.settle(A_WHILE).await;
+    let written = writer.stop().await;
+    let after = primaries(&servers.observe().await);
+    assert_eq!(after.intersection(&before).count(), 1, "{before:?} became {after:?}");
+    let lost = written.lost(&servers.access, servers.ip(0)).await;
     assert_eq!((lost, written.errors), (vec![], Default::default()));
 }
 
