@@ -273,7 +273,7 @@ fn core(answered: &[Member<'_>]) -> BTreeSet<NodeId> {
     let mut group: Vec<usize> = (0..answered.len()).collect();
     for (i, a) in answered.iter().enumerate() {
         for (j, b) in answered.iter().enumerate().take(i) {
-            if a.node.peer(b.node.id).is_some() && b.node.peer(a.node.id).is_some() && group[i] != group[j] {
+            if group[i] != group[j] && a.node.peer(b.node.id).is_some() && b.node.peer(a.node.id).is_some() {
                 let (keep, drop) = (group[j].min(group[i]), group[j].max(group[i]));
                 group.iter_mut().filter(|root| **root == drop).for_each(|root| *root = keep);
             }
@@ -289,7 +289,8 @@ fn core(answered: &[Member<'_>]) -> BTreeSet<NodeId> {
         let known = members().map(|(member, _)| known(member)).max();
         (slots, known, members().count(), std::cmp::Reverse(root))
     };
-    let Some(best) = group.iter().copied().max_by_key(|&root| weight(root)) else { return BTreeSet::new() };
+    let roots: BTreeSet<usize> = group.iter().copied().collect();
+    let Some(best) = roots.into_iter().max_by_key(|&root| weight(root)) else { return BTreeSet::new() };
     answered.iter().zip(&group).filter(|(_, root)| **root == best).map(|(member, _)| member.node.id).collect()
 }
 

@@ -80,13 +80,13 @@ fn took(size: u32) -> Duration {
     (0..5).map(once).min().unwrap()
 }
 
-/// `--nocapture` shows the times. The limits are for an unoptimised build on a busy machine: with optimisation it is less than a
-/// tenth.
+/// `--nocapture` shows the times: 9, 79 and 240 ms on a busy machine. What is far slower looks through each table for each pair of
+/// nodes.
 #[test]
 fn hundreds_of_nodes_are_planned_for_in_time() {
     let times = [100, 300, 500].map(|size| (size, took(size)));
     for (size, time) in times {
         println!("{size} nodes: {time:?}");
     }
-    assert!(times[1].1 < Duration::from_secs(5), "{times:?}");
+    assert!(times[1].1 < Duration::from_secs(2), "{times:?}");
 }
