@@ -36,6 +36,7 @@ pub mod policy;
 mod preflight;
 pub mod preview;
 mod properties;
+mod replace;
 pub mod rights;
 pub mod rollback;
 pub mod schema;

@@ -85,6 +85,12 @@ pub fn validate_with(bundle: &Bundle<'_>, suites: &[&str], options: &Options) ->
     run(rules().iter().filter(is_asked), &Facts::new(bundle, options))
 }
 
+/// What the rules of some codes have to say about a bundle, whatever their suites.
+pub fn validate_by(bundle: &Bundle<'_>, codes: &[&str]) -> Vec<Finding> {
+    let options = Options::default();
+    run(rules().iter().filter(|rule| codes.contains(&rule.code.name)), &Facts::new(bundle, &options))
+}
+
 /// As [`validate`], without the kinds of findings that are known already.
 pub(crate) fn validate_without(bundle: &Bundle<'_>, suites: &[&str], known: &[&Code]) -> Vec<Finding> {
     let options = Options::default();

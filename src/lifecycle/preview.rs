@@ -6,7 +6,6 @@
 //! that it replaces.
 
 mod reach;
-mod replace;
 
 use std::collections::BTreeMap;
 
@@ -25,7 +24,7 @@ use super::cluster::ClusterError;
 use super::engine::{Engine, EngineError};
 use super::observe::Observed;
 use super::preflight::Unchecked;
-use super::unpacked;
+use super::{replace, unpacked};
 use crate::sentence::Sentence;
 use crate::shell::command;
 

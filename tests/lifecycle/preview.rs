@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use olmkit::lifecycle::api::{Key, known};
+use olmkit::lifecycle::api::{Key, Resource, known};
 use olmkit::lifecycle::decide::Accept;
 use olmkit::lifecycle::engine::{EngineError, Options};
+use olmkit::lifecycle::patch::merge;
 use olmkit::lifecycle::policy::Policy;
 use olmkit::lifecycle::preview::{Change, Preview};
 use serde_json::{Value, json};
@@ -42,6 +43,56 @@ fn a_plan_shows_its_version_and_what_happens_to_each_object() {
     assert_eq!(change("ClusterServiceVersion"), Some(Change::Create));
     assert_eq!(change("CustomResourceDefinition"), Some(Change::Keep));
     assert_eq!(change("ServiceAccount"), Some(Change::Keep));
+}
+
+/// The preview and the simulated upgrade agree: what the new version leaves out is gone.
+#[test]
+fn what_a_version_only_removes_changes_its_objects() {
+    let mut world = World::of("01");
+    let rule = |resource: &str| json!({"apiGroups": [""], "resources": [resource], "verbs": ["get"]});
+    let config = |more: Value| {
+        let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "fruit"}, "data": {"a": "1"}});
+        merge(&mut object, &more);
+        object
+    };
+    let role = |rules: Value| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "fruit-viewer"},
+            "rules": rules,
+        })
+    };
+    world.add_manifest(
+        "demo.v0.1.0",
+        config(json!({"metadata": {"labels": {"x": "y"}}, "data": {"b": "2"}, "immutable": false})),
+    );
+    world.add_manifest("demo.v0.1.0", role(json!([rule("pods"), rule("secrets")])));
+    world.add_manifest("demo.v0.2.0", config(json!({})));
+    world.add_manifest("demo.v0.2.0", role(json!([rule("pods")])));
+    world.change_crd("demo.v0.1.0", |crd| {
+        let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+        crd.pointer_mut(spec).unwrap()["gone"] = json!({"type": "string"});
+    });
+    world.change_csv("demo.v0.1.0", |csv| {
+        let pod = "/spec/install/spec/deployments/0/spec/template/spec";
+        csv.pointer_mut(pod).unwrap()["nodeSelector"] = json!({"disk": "fast"});
+    });
+    world.install(demo(Some("0.1.0"))).unwrap();
+    let found = preview(&mut world);
+    for kind in ["ConfigMap", "ClusterRole", "CustomResourceDefinition"] {
+        let step = found.steps.iter().find(|step| step.kind == kind && !step.name.starts_with("demo."));
+        assert_eq!(step.map(|step| step.change), Some(Change::Change), "{kind}");
+    }
+    world.upgrade(Some("0.2.0"), None).unwrap();
+    let mut one = |resource: &Resource, start: &str| {
+        let mut all = world.cluster.store().list(resource, None);
+        all.find(|object| Key::of(object).name.starts_with(start)).cloned().unwrap()
+    };
+    let config = one(&known::CONFIG_MAP, "fruit");
+    assert_eq!((&config["data"], &config["metadata"]["labels"]), (&json!({"a": "1"}), &Value::Null));
+    assert_eq!(config["immutable"], Value::Null);
+    assert_eq!(one(&known::CLUSTER_ROLE, "fruit-viewer")["rules"], json!([rule("pods")]));
+    assert!(!one(&known::CRD, "demos.").to_string().contains("gone"));
+    assert!(!one(&known::DEPLOYMENT, "demo-controller").to_string().contains("nodeSelector"));
 }
 
 #[test]

@@ -97,3 +97,50 @@ fn a_bundle_that_is_in_no_registry_is_not_unpacked_and_gets_no_plan() {
     assert!(world.run(|engine, _| engine.fix(&diagnosis)).unwrap()[0].done);
     assert_eq!(world.upgrade(None, None).unwrap().installed_csv, "demo.v0.3.0");
 }
+
+/// What `bundle validate --suite install` calls an error is not installed by the simulator either.
+#[test]
+fn what_kubernetes_refuses_is_not_installed() {
+    let in_pod = |change: fn(&mut Value)| {
+        move |world: &mut World| {
+            world.change_csv("demo.v0.1.0", |csv| {
+                let container = "/spec/install/spec/deployments/0/spec/template/spec/containers/0";
+                change(csv.pointer_mut(container).unwrap());
+            });
+        }
+    };
+    let rule_without_verbs = |world: &mut World| {
+        world.add_manifest(
+            "demo.v0.1.0",
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "viewer"},
+                "rules": [{"apiGroups": [""], "resources": ["pods"]}],
+            }),
+        );
+    };
+    let twice = |world: &mut World| {
+        world.change_csv("demo.v0.1.0", |csv| {
+            let all = csv.pointer_mut("/spec/install/spec/deployments").unwrap().as_array_mut().unwrap();
+            all.push(all[0].clone());
+        });
+    };
+    let port = in_pod(|container| container["ports"] = json!([{"containerPort": 99999}]));
+    let quantity = in_pod(|container| container["resources"] = json!({"requests": {"cpu": "1x"}}));
+    let image = in_pod(|container| container["image"] = json!("registry.example.com/demo: 1"));
+    let cases: [(&dyn Fn(&mut World), &str); 5] = [
+        (&rule_without_verbs, "is invalid: \"rules[0]\" has no verbs"),
+        (
+            &twice,
+            "install strategy failed: \"demo-controller\" cannot name a deployment: another one has the name",
+        ),
+        (&port, "install strategy failed: 99999 is not a port"),
+        (&quantity, "install strategy failed: \"cpu: 1x\" is not a quantity"),
+        (&image, "install strategy failed: \"registry.example.com/demo: 1\" is not an image"),
+    ];
+    for (change, why) in cases {
+        let mut world = World::of("01");
+        change(&mut world);
+        let error = told(world.install(demo(Some("0.1.0"))).unwrap_err());
+        assert!(error.contains(why), "{why}: {error}");
+    }
+}

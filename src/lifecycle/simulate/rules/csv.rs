@@ -6,6 +6,7 @@ use olmkit_bundle::installed;
 use olmkit_bundle::version::{Version, parse_min_kube};
 use serde_json::{Value, json};
 
+use super::super::admission;
 use super::super::names;
 use super::super::scope::Scope;
 use super::plans::refused;
@@ -15,9 +16,9 @@ use crate::lifecycle::api::{
     Subscription, known, label,
 };
 use crate::lifecycle::component::component_label;
-use crate::lifecycle::immutable;
 use crate::lifecycle::patch::merge;
 use crate::lifecycle::properties::package_of;
+use crate::lifecycle::{immutable, replace};
 
 /// How long deployments may take before OLM installs them anew.
 const INSTALL_MILLIS: u64 = 300_000;
@@ -429,16 +430,25 @@ impl<'o> Operator<'o, '_> {
     /// The install strategy is run: deployments and webhooks are made, or taken over from the predecessor.
     fn install(self) -> Change {
         let mut writes = Vec::new();
+        let failed = |why: &str| {
+            let message = format!("install strategy failed: {why}");
+            self.to(CsvPhase::Failed, "InstallComponentFailed", &message, 100)
+        };
+        if let Some(why) = admission::deployments(self.csv.document()) {
+            return failed(&why);
+        }
         for description in self.deployments() {
             let object = self.deployment(description);
             let key = Key::of(&object);
             let existing = self.view.store.get(&key);
             if let Some(changed) = existing.and_then(|existing| immutable::changed(existing, &object)) {
-                let message = format!("install strategy failed: {}", refused(&key, &changed));
-                return self.to(CsvPhase::Failed, "InstallComponentFailed", &message, 100);
+                return failed(&refused(&key, &changed));
             }
             match existing {
-                Some(_) => writes.push(Write::Patch { key, patch: object, status: false }),
+                Some(existing) => {
+                    let patch = replace::patch(&object, existing);
+                    writes.push(Write::Patch { key, patch, status: false });
+                }
                 None => writes.push(Write::Create(object)),
             }
         }

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::super::scope::{self, Chosen, Scope};
-use super::super::{names, plan};
+use super::super::{admission, names, plan};
 use super::{Change, View, Write};
 use crate::lifecycle::api::{
     Approval, InstallPlan, InstallPlanPhase, Key, Named as _, Object, StepStatus, known, label,
 };
-use crate::lifecycle::{checks, immutable, schema};
+use crate::lifecycle::{checks, immutable, replace, schema};
 
 /// How long OLM tries a step that fails before the plan has failed.
 pub(in super::super) const RETRIED_MILLIS: u64 = 60_000;
@@ -132,6 +132,7 @@ fn step(view: &View<'_>, plan: &Object<InstallPlan>, at: usize) -> Option<Change
         not_unpacked(view, plan, &step.resolving)
             .or_else(|| changes_immutable(view, &object))
             .or_else(|| misfit_crd(view, &object))
+            .or_else(|| not_stored(view, &object))
     };
     if let Some(fault) = fault {
         return Some(failing(view, plan, steps, fault));
@@ -152,7 +153,9 @@ fn step(view: &View<'_>, plan: &Object<InstallPlan>, at: usize) -> Option<Change
             }
             Some(match existing {
                 None => Write::Create(object),
-                Some(_) => Write::Patch { key, patch: object, status: false },
+                Some(existing) => {
+                    Write::Patch { key, patch: replace::patch(&object, existing), status: false }
+                }
             })
         }
     };
@@ -200,6 +203,19 @@ fn changes_immutable(view: &View<'_>, object: &Value) -> Option<String> {
         kind => (kind, String::new()),
     };
     Some(format!("error updating {what}: {refusal}{}", refused(&key, &found)))
+}
+
+/// What the API server says of an object that it does not take, whatever was there before. A ClusterServiceVersion is looked at when its
+/// Deployments are made.
+fn not_stored(view: &View<'_>, object: &Value) -> Option<String> {
+    let key = Key::of(object);
+    let why = admission::object(object).filter(|_| key.kind != known::CSV.kind)?;
+    let doing = if view.store.get(&key).is_some() { "updating" } else { "creating" };
+    let dot = if key.group.is_empty() { "" } else { "." };
+    Some(format!(
+        "error {doing} {}: {}{dot}{} {:?} is invalid: {why}",
+        key.kind, key.kind, key.group, key.name
+    ))
 }
 
 /// A change of an immutable field as the API server refuses it.

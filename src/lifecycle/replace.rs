@@ -6,8 +6,9 @@
 
 use serde_json::{Value, json};
 
-use super::Change;
-use crate::lifecycle::api::known;
+use super::api::known;
+use super::patch::difference;
+use super::preview::Change;
 
 /// Kinds whose defaults [`is_default`] knows all.
 const KNOWN: [&str; 12] = [
@@ -28,6 +29,49 @@ const KNOWN: [&str; 12] = [
 /// Labels and annotations that OLM, the control plane or kubectl writes.
 const FOREIGN_KEYS: [&str; 5] =
     ["olm.", "operators.coreos.com/", "operatorframework.io/", "kubectl.kubernetes.io/", "openshift.io/"];
+
+/// The patch that makes of an object of the cluster what OLM makes of it: the manifest, with what the API server, the control plane or
+/// OLM writes again.
+pub(super) fn patch(manifest: &Value, live: &Value) -> Value {
+    let mut after = manifest.clone();
+    carry_over(manifest["kind"].as_str().unwrap_or_default(), "", &mut after, live);
+    after["metadata"] = live["metadata"].clone();
+    for key in ["labels", "annotations"] {
+        let mut all = entries(&manifest["metadata"][key]);
+        all.extend(entries(&live["metadata"][key]).into_iter().filter(|(key, _)| is_foreign(key)));
+        all.extend(entries(&manifest["metadata"][key]));
+        after["metadata"][key] = if all.is_empty() { Value::Null } else { Value::Object(all) };
+    }
+    if let Some(owners) = manifest["metadata"].get("ownerReferences") {
+        after["metadata"]["ownerReferences"] = owners.clone();
+    }
+    if let Some(status) = live.get("status") {
+        after["status"] = status.clone();
+    }
+    difference(live, &after)
+}
+
+/// Puts what only the cluster has and [`is_default`] into the manifest.
+fn carry_over(kind: &str, path: &str, manifest: &mut Value, live: &Value) {
+    match (manifest, live) {
+        (Value::Object(wanted), Value::Object(had)) => {
+            for (key, had) in had {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                match wanted.get_mut(key) {
+                    Some(wanted) => carry_over(kind, &path, wanted, had),
+                    None if is_default(kind, &path, had) => {
+                        wanted.insert(key.clone(), had.clone());
+                    }
+                    None => {}
+                }
+            }
+        }
+        (Value::Array(wanted), Value::Array(had)) if wanted.len() == had.len() => {
+            wanted.iter_mut().zip(had).for_each(|(wanted, had)| carry_over(kind, path, wanted, had));
+        }
+        _ => {}
+    }
+}
 
 /// Compares a manifest with the object of the cluster that it replaces.
 pub(super) fn compare(manifest: &Value, live: &Value) -> Change {
@@ -80,12 +124,18 @@ fn field(kind: &str, path: &str, manifest: Option<&Value>, live: Option<&Value>)
 
 /// Labels or annotations. Those of OLM and of the control plane are written again.
 fn texts(manifest: &Value, live: &Value) -> Change {
-    let is_foreign = |key: &str| FOREIGN_KEYS.iter().any(|prefix| key.starts_with(prefix));
-    let entries = |value: &Value| value.as_object().cloned().unwrap_or_default();
     let (wanted, had) = (entries(manifest), entries(live));
     let changed = wanted.iter().any(|(key, value)| had.get(key) != Some(value));
     let lost = had.keys().any(|key| !wanted.contains_key(key) && !is_foreign(key));
     if changed || lost { Change::Change } else { Change::Keep }
+}
+
+fn entries(value: &Value) -> serde_json::Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+fn is_foreign(key: &str) -> bool {
+    FOREIGN_KEYS.iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// Whether the API server gives a field this value where a manifest has none, or OLM carries it over.
@@ -130,6 +180,7 @@ fn is_empty(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::patch::merge;
     use super::*;
 
     /// What happens when the second is applied over the first, and the reverse.
@@ -142,6 +193,11 @@ mod tests {
         };
         let (old, new) = (object(&old), object(&new));
         assert_eq!([compare(&new, &old), compare(&old, &new)], expected);
+        for (manifest, live) in [(&new, &old), (&old, &new)] {
+            let mut after = live.clone();
+            merge(&mut after, &patch(manifest, live));
+            assert_eq!(compare(manifest, &after), Change::Keep, "{after}");
+        }
     }
 
     #[test]

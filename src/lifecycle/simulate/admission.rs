@@ -1,0 +1,29 @@
+//! What the API server of a simulation refuses to store: what the rules of `bundle validate --suite install` find in the object alone.
+
+use olmkit_bundle::finding::Level;
+use olmkit_bundle::load::{BundleFile, BundleFiles, Content};
+use olmkit_bundle::parse::Bundle;
+use olmkit_bundle::validate::validate_by;
+use serde_json::Value;
+
+/// What is wrong with an object of a bundle.
+pub(super) fn object(object: &Value) -> Option<String> {
+    // Schemas are large, and other rules look at them.
+    let is_crd = object["kind"] == "CustomResourceDefinition";
+    if is_crd { None } else { first(object, &["access-rule-invalid", "manifest-content-invalid"]) }
+}
+
+/// What is wrong with the Deployments of a ClusterServiceVersion; also with the name of an image, which is found out on a node.
+pub(super) fn deployments(csv: &Value) -> Option<String> {
+    first(csv, &["deployment-invalid"])
+}
+
+/// The first error of some rules.
+fn first(object: &Value, codes: &[&str]) -> Option<String> {
+    let file =
+        BundleFile { path: "manifests/object.json".into(), content: Content::Text(object.to_string()) };
+    let files = BundleFiles { name: String::new(), files: vec![file] };
+    let found = validate_by(&Bundle::parse(&files), codes);
+    let error = found.into_iter().find(|finding| finding.level == Level::Error)?;
+    Some(error.message.replace('`', "\""))
+}
