@@ -33,6 +33,17 @@ enum Part {
 /// ```
 pub fn missing(schema: &Node<'_>, part: &str, path: &str) -> Option<Missing> {
     let parts = parts(path);
+    let (at, known) = walk(schema, part, &parts)?;
+    let near = (at > 0).then(|| near(&parts, at - 1, part, &known)).flatten();
+    Some(Missing {
+        path: written(part, &parts[..at]),
+        near: near.filter(|near| walk(schema, part, near).is_none()).map(|near| joined(&near)),
+        known: known.into_iter().map(str::to_owned).collect(),
+    })
+}
+
+/// Follows a path as far as there are fields: the number of steps up to the first that there is not, and what there is in its place.
+fn walk<'n>(schema: &'n Node<'_>, part: &str, parts: &[Part]) -> Option<(usize, Vec<&'n str>)> {
     let mut node = schema;
     let all = std::iter::once(Part::Key(part.to_owned())).chain(parts.iter().cloned());
     for (at, step) in all.enumerate() {
@@ -40,15 +51,7 @@ pub fn missing(schema: &Node<'_>, part: &str, path: &str) -> Option<Missing> {
             Part::Item(_) => node.get("items").or_else(|| values(node))?,
             Part::Key(key) => match below(node, &key) {
                 Ok(below) => below?,
-                Err(known) => {
-                    let near = (at > 0).then(|| near(&parts, at - 1, part, &known)).flatten();
-                    let path = written(part, &parts[..at]);
-                    return Some(Missing {
-                        path,
-                        near,
-                        known: known.into_iter().map(str::to_owned).collect(),
-                    });
-                }
+                Err(known) => return Some((at, known)),
             },
         };
     }
@@ -74,7 +77,9 @@ fn below<'n, 'a>(node: &'n Node<'a>, key: &str) -> Result<Option<&'n Node<'a>>, 
     }
     let known: Vec<&str> =
         fields.into_iter().flat_map(|fields| fields.iter()).map(|field| &*field.key).collect();
-    if known.is_empty() || is_true("additionalProperties") { Ok(None) } else { Err(known) }
+    let kind = node.get("type").and_then(Node::as_str).unwrap_or_default();
+    let has_none = matches!(kind, "boolean" | "integer" | "number" | "string");
+    if known.is_empty() && !has_none || is_true("additionalProperties") { Ok(None) } else { Err(known) }
 }
 
 /// What the values of a map are.
@@ -83,16 +88,16 @@ fn values<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
 }
 
 /// The path with the nearest field in place of the one that is missing.
-fn near(parts: &[Part], at: usize, part: &str, known: &[&str]) -> Option<String> {
+fn near(parts: &[Part], at: usize, part: &str, known: &[&str]) -> Option<Vec<Part>> {
     let Some(Part::Key(key)) = parts.get(at) else { return None };
     let is_doubled = at == 0 && key == part && parts.len() > 1;
     if is_doubled {
-        return Some(joined(&parts[1..]));
+        return Some(parts[1..].to_vec());
     }
     let near = nearest(key, known.iter().copied())?;
     let mut parts = parts.to_vec();
     parts[at] = Part::Key(near.to_owned());
-    Some(joined(&parts))
+    Some(parts)
 }
 
 /// The path from the custom resource on.
@@ -175,6 +180,9 @@ properties:
             ("spec", "pools[0].siez", "spec.pools[0].siez", Some("pools[0].size")),
             ("spec", "pool.size", "spec.pool", Some("pools.size")),
             ("spec", "spec.size", "spec.spec", Some("size")),
+            ("spec", "pool.replicas", "spec.pool", None),
+            ("spec", "siez.least", "spec.siez", None),
+            ("spec", "size.least", "spec.size.least", None),
             ("spec", "replicas", "spec.replicas", None),
             ("status", "phase", "status", None),
         ] {

@@ -284,7 +284,8 @@ impl<'a> Fields<'a> {
             }
             None => true,
         };
-        unknown.into_iter().filter(|finding| is_new(finding)).collect()
+        let unknown = unknown.into_iter().filter(|finding| is_new(finding)).collect();
+        validate::descriptors::by_field(unknown)
     }
 }
 

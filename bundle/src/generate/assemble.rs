@@ -471,6 +471,9 @@ impl<'m> Assembly<'_, 'm> {
         if let Some((created_at, origin)) = &self.request.created_at {
             set(&mut self.csv, annotation::CREATED_AT, Draft::new(created_at.as_str(), *origin));
         }
+        if self.repairs() {
+            self.other_image(workload);
+        }
         let mut default = |key: &str, draft: Draft<'m>| {
             self.csv.set_default(&["metadata", "annotations", key], draft);
         };
@@ -505,6 +508,33 @@ impl<'m> Assembly<'_, 'm> {
             default(annotation::SUGGESTED_NAMESPACE, Draft::new(namespace, origin));
         }
         self.platforms(objects);
+    }
+
+    /// Says that the base, which is easily forgotten, names an image that no Deployment runs.
+    fn other_image(&mut self, workload: &Workload<'m>) {
+        let settings = &self.request.package.settings;
+        let is_chosen = !settings.container_image.is_empty()
+            || settings.annotations.contains_key(annotation::CONTAINER_IMAGE);
+        let Some(named) = self.csv.at(&["metadata", "annotations", annotation::CONTAINER_IMAGE]) else {
+            return;
+        };
+        let text = named.as_str().unwrap_or_default();
+        let running = images_of(&workload.deployments);
+        // A digest may be that of the image which the base names by tag.
+        let is_same = |running: &str| {
+            running == text || running.split_once('@').is_some_and(|(name, _)| text.starts_with(name))
+        };
+        if is_chosen || running.iter().any(|running| is_same(running)) {
+            return;
+        }
+        let message = format!(
+            "the base says `containerImage: {}`, and no Deployment runs that image: consoles show it",
+            text.replace('`', "'")
+        );
+        let finding = named.finding(&codes::BASE_OVERRULED, message);
+        self.findings.push(
+            finding.help("remove the annotation from the base, for the image of the Deployment, or set `containerImage` in the package file"),
+        );
     }
 
     fn platforms(&mut self, objects: &Objects<'m>) {
@@ -638,6 +668,15 @@ impl<'m> Assembly<'_, 'm> {
             self.findings.extend(assignment::missing(&package.set, &self.csv.to_json()));
         }
     }
+}
+
+/// The images of all containers.
+fn images_of<'d>(deployments: &'d [Draft<'_>]) -> Vec<&'d str> {
+    let pods = deployments.iter().filter_map(|deployment| deployment.at(&["spec", "template", "spec"]));
+    let containers = pods.flat_map(|pod| {
+        ["initContainers", "containers"].into_iter().filter_map(|key| pod.get(key)).flat_map(Draft::items)
+    });
+    containers.map(|container| container.text("image")).collect()
 }
 
 /// The image of the container that is the operator: the one named `manager`, else the first that is no known sidecar.

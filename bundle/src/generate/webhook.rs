@@ -16,6 +16,7 @@ use crate::crd::Crd;
 use crate::finding::{Finding, Findings, Level};
 use crate::installed::{self, CERTIFICATE_KEYS};
 use crate::parse::Object;
+use crate::suggest::some_of;
 use crate::yaml::{Node, Step, steps};
 
 /// Where OLM mounts the certificate; whatever is mounted there makes room.
@@ -90,6 +91,7 @@ struct Server<'m> {
 impl<'m> Derivation<'_, 'm> {
     fn admission(&mut self, config: &Object<'m, 'm>, kind: &'static str) {
         let webhooks = config.root.get("webhooks").and_then(Node::as_sequence).unwrap_or(&[]);
+        self.not_carried(config, webhooks);
         for (at, webhook) in webhooks.iter().enumerate() {
             let origin = Origin::written(By::Manifest, config.source, webhook.span);
             let rule = origin.by_rule("what OLM's webhooks are when they do not say");
@@ -120,7 +122,6 @@ impl<'m> Derivation<'_, 'm> {
             let review = if self.compat.is_some() { "v1beta1" } else { "v1" };
             entry.set_default(&["admissionReviewVersions"], Draft::new(json!([review]), rule));
             entry.set_default(&["sideEffects"], Draft::new("None", rule));
-            self.not_carried(config, webhook, at);
             match webhook.at(steps!("clientConfig", "service")) {
                 Some(service) => {
                     if let Some(node) = service.get("path") {
@@ -148,20 +149,39 @@ impl<'m> Derivation<'_, 'm> {
         }
     }
 
-    fn not_carried(&mut self, config: &Object<'m, 'm>, webhook: &Node<'m>, at: usize) {
-        let said = |key: &&str| {
+    /// One finding for each field, whatever the number of webhooks that have it.
+    fn not_carried(&mut self, config: &Object<'m, 'm>, webhooks: &[Node<'m>]) {
+        let said = |webhook: &Node<'m>, key: &str| {
             let node = webhook.get(key);
             node.is_some_and(|node| node.as_mapping().map_or(!node.is_null(), |map| !map.is_empty()))
         };
-        for key in NOT_CARRIED.iter().filter(|key| said(key)) {
-            let why = match *key {
+        for key in NOT_CARRIED {
+            let mut with = webhooks.iter().enumerate().filter(|(_, webhook)| said(webhook, key)).peekable();
+            let Some((first, _)) = with.peek().copied() else { continue };
+            let names: Vec<String> = with
+                .map(|(_, webhook)| {
+                    webhook.get("name").and_then(Node::as_str).unwrap_or("").replace('`', "'")
+                })
+                .collect();
+            let which = match &names[..] {
+                [name] => format!("of the webhook `{name}`"),
+                _ => format!("of {} webhooks", names.len()),
+            };
+            let why = match key {
                 "namespaceSelector" => "OLM sets it to the namespaces of the OperatorGroup",
                 _ => "a ClusterServiceVersion has no such field",
             };
-            let message = format!("`{key}` of a webhook of `{}` is lost: {why}", config.id());
-            let finding = config.finding(&codes::WEBHOOK_FIELD_LOST, message, steps!("webhooks", at, *key));
+            let message = format!("`{key}` {which} of `{}` is lost: {why}", config.id());
+            let path = steps!("webhooks", first, key);
+            let finding = config.finding(&codes::WEBHOOK_FIELD_LOST, message, path);
             // A ClusterServiceVersion never has what operator-sdk leaves out in silence.
-            self.findings.push(finding.help("have the webhook filter requests itself"));
+            self.findings.push(finding.help(match names.len() {
+                1 => "have the webhook filter requests itself".to_owned(),
+                _ => format!(
+                    "have these webhooks filter requests themselves: {}",
+                    some_of("", names.iter().map(String::as_str))
+                ),
+            }));
         }
     }
 

@@ -384,7 +384,7 @@ fn the_table_of_rules() {
     csv-type-mismatch error olm
     csv-version-invalid error olm
     csv-version-missing error operatorhub
-    csv-version-short warning strict
+    csv-version-short error olm
     default-channel-unknown warning install
     dependencies-not-a-map warning install
     dependency-constraint-invalid error olm

@@ -137,6 +137,9 @@ fn descriptors_of_fields_that_do_not_exist_are_named_with_the_nearest() {
     warning[csv-descriptor-unknown] olmkit.yaml:1:148: `Echo v1` has no field `spec.sizes` (did you mean `spec.size`?)
     ");
     assert!(wrong.files.contains_key("metadata/annotations.yaml"));
+    // One field that is gone, whatever was below it; what is proposed exists.
+    let gone = run("{kind: Echo, spec: [{path: sizes.a.b}, {path: sizes.a.c}, {path: sizes.d}]}");
+    insta::assert_snapshot!(said(&gone, "csv-descriptor-unknown"), @"warning[csv-descriptor-unknown] olmkit.yaml:1:74: `Echo v1` has no field `spec.sizes`, which 3 paths begin with (the fields there are `size`, `newer`)");
     // Said of one version alone.
     let older = run("{kind: Echo, version: v1beta1, spec: [{path: newer}]}");
     insta::assert_snapshot!(said(&older, "csv-descriptor-unknown"), @"warning[csv-descriptor-unknown] olmkit.yaml:1:92: `Echo v1beta1` has no field `spec.newer` (the fields there are `size`)");

@@ -107,3 +107,22 @@ spec:
     let kept = run("{package: echo, version: 0.1.0, extraServiceAccounts: [former]}").lines();
     assert!(!kept.contains("`former`, which") && kept.contains("has no verbs"), "{kept}");
 }
+
+#[test]
+fn an_image_of_the_base_that_nothing_runs_is_said() {
+    let run = |image: &str, package: &str| {
+        let base = format!(
+            "kind: ClusterServiceVersion\nmetadata: {{name: echo.v0.0.0, annotations: {{containerImage: '{image}'}}}}\n"
+        );
+        let texts = &[CRD, DEPLOYMENT, RBAC];
+        Input { texts, base: Some(&base), package: Some(package), ..Input::default() }.run()
+    };
+    let package = "{package: echo, version: 0.1.0}";
+    let other = run("echo:0", package);
+    insta::assert_snapshot!(said(&other, "generate-base-overruled"), @"warning[generate-base-overruled] base.yaml:2:61: the base says `containerImage: echo:0`, and no Deployment runs that image: consoles show it (remove the annotation from the base, for the image of the Deployment, or set `containerImage` in the package file)");
+    for same in
+        [run("echo:1", package), run("echo:0", "{package: echo, version: 0.1.0, containerImage: 'echo:2'}")]
+    {
+        assert_eq!(said(&same, "generate-base-overruled"), "");
+    }
+}

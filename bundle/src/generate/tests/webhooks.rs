@@ -204,3 +204,21 @@ fn a_service_that_an_argument_names_is_kept() {
         .replace("image: echo:1", "image: echo:1\n        args: ['--url=https://hooks.echo-system.svc:443']");
     assert!(run(&[CONVERTING, &webhooks]).files.contains_key("manifests/hooks_v1_service.yaml"));
 }
+
+#[test]
+fn what_is_lost_of_many_webhooks_is_one_finding_that_names_them() {
+    let webhook = |name: &str| {
+        format!(
+            "- {{name: {name}, namespaceSelector: {{matchLabels: {{a: b}}}}, clientConfig: {{service: {{name: hooks, namespace: echo-system}}}}}}\n"
+        )
+    };
+    let run = |webhooks: &[String]| {
+        let config = format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: many}}\nwebhooks:\n{}",
+            webhooks.concat()
+        );
+        said(&run(&[CRD, &config, WEBHOOKS]), "generate-webhook-field-lost")
+    };
+    insta::assert_snapshot!(run(&[webhook("a.example.com")]), @"warning[generate-webhook-field-lost] 1.yaml:5:25: `namespaceSelector` of the webhook `a.example.com` of `ValidatingWebhookConfiguration/many` is lost: OLM sets it to the namespaces of the OperatorGroup (have the webhook filter requests itself)");
+    insta::assert_snapshot!(run(&[webhook("a.example.com"), webhook("b.example.com")]), @"warning[generate-webhook-field-lost] 1.yaml:5:25: `namespaceSelector` of 2 webhooks of `ValidatingWebhookConfiguration/many` is lost: OLM sets it to the namespaces of the OperatorGroup (have these webhooks filter requests themselves: a.example.com, b.example.com)");
+}

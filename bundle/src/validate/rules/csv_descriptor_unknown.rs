@@ -15,6 +15,7 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
+    let mut found = Vec::new();
     for (index, owned) in csv.typed.spec.custom_resource_definitions.owned.iter().enumerate() {
         let crd = facts.readable_crds().find(|(_, crd)| crd.name() == owned.name);
         let Some((_, crd)) = crd.filter(|(_, crd)| !crd.preserves_unknown_fields()) else { continue };
@@ -27,8 +28,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 let said = descriptors::unknown(of, schema, (part, &descriptor.path), "");
                 let Some((message, help)) = said else { continue };
                 let path = steps!("spec", "customresourcedefinitions", "owned", index, list, at, "path");
-                findings.push(csv.object.finding(&RULE.code, message, path).help(help));
+                found.push(csv.object.finding(&RULE.code, message, path).help(help));
             }
         }
     }
+    descriptors::by_field(found).into_iter().for_each(|finding| findings.push(finding));
 }

@@ -20,7 +20,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     // The document, not the typed value: there a number would already be text.
     let Some(csv) = facts.csv_object() else { return };
     let path = steps!("spec", "version");
-    let Some(node) = csv.root.at_folded(path).filter(|node| !node.is_null()) else { return };
+    let Some(node) = csv.root.at_folded(path).filter(|node| !node.is_null()) else {
+        let message = "`spec.version` is missing, and catalogs take no bundle without a version";
+        return findings.push(csv.finding(&RULE.code, message, path).help(HELP));
+    };
     let (message, help) = match node.as_str().map(|text| (text, parse_tolerant(text))) {
         Some((_, Ok(_))) => return,
         Some(("", _)) => ("`spec.version` is empty".into(), HELP),

@@ -1,14 +1,14 @@
 use crate::finding::{Code, Findings, Level};
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{OLM, Rule};
 use crate::version::{Version, parse_tolerant};
 use crate::yaml::steps;
 
 pub(crate) static RULE: Rule = Rule {
     code: Code {
         name: "csv-version-short",
-        level: Level::Warning,
-        suite: STRICT,
+        level: Level::Error,
+        suite: OLM,
         docs: include_str!("csv_version_short.md"),
     },
     check,
