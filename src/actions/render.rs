@@ -361,6 +361,16 @@ impl Source<'_> {
             },
             None => reference.parse::<Input>().map_err(Failure::failed)?.bundle(self.access)?,
         };
+        let is_local =
+            matches!(reference.parse(), Ok(Input::Image(place)) if !matches!(place, Place::Registry(_)));
+        if is_local || reference.parse::<ImageRef>().is_err() {
+            let error =
+                "it is not the reference of an image in a registry, and clusters pull bundles from there";
+            return Err(Failure::failed(error).help(
+                "write the reference that the image is going to have in a registry, and say in a file for --bundles \
+                 which directory has the bundle",
+            ));
+        }
         let options = render::Options::new(reference, self.form);
         render::bundle(&Bundle::parse(&files), &options).map_err(|error| {
             let place = error.place().cloned();

@@ -317,12 +317,14 @@ impl<'p, 'c, 'a> Plan<'p, 'c, 'a> {
         })
     }
 
-    /// Where the channels differ from what the ClusterServiceVersions say.
+    /// Where the channels differ from what the ClusterServiceVersions say, and where no version says which bundle comes first.
     pub(super) fn differences(&self) -> Vec<String> {
-        let asked = self
-            .asked
-            .iter()
-            .flat_map(|(bundle, _)| self.channels.iter().filter_map(|channel| channel.difference_of(bundle)));
+        let asked = self.asked.iter().flat_map(|(bundle, _)| {
+            let of = |channel: &ChannelPlan<'_, '_>| {
+                [channel.difference_of(bundle), channel.equal_of(bundle)].into_iter().flatten()
+            };
+            self.channels.iter().flat_map(of)
+        });
         asked.collect()
     }
 
@@ -458,6 +460,19 @@ impl ChannelPlan<'_, '_> {
         (!edges.are_as(&own)).then(|| {
             format!(
                 "`{name}` {edges} in `{channel}`, which is what OLM follows; its ClusterServiceVersion {own}"
+            )
+        })
+    }
+
+    /// What there is to say about a bundle whose version only build metadata tells from the one before it.
+    fn equal_of(&self, bundle: &Rendered) -> Option<String> {
+        let at = self.sorted.iter().position(|other| other.name == *bundle.blob.name)?;
+        let (own, before) = (&self.sorted[at], &self.sorted[at.checked_sub(1)?]);
+        (own.version == before.version).then(|| {
+            format!(
+                "`{}` follows `{}` in `{}` by name alone: build metadata, which is all that tells {} from {}, has no \
+                 precedence",
+                own.name, before.name, self.name, own.version, before.version
             )
         })
     }

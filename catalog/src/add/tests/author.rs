@@ -118,3 +118,15 @@ fn bundles_choose_policy_and_channels_where_the_request_does_not() {
     redis.v1.0.2 redis.v1.0.1 []
     ");
 }
+
+#[test]
+fn versions_that_only_build_metadata_tells_apart_are_said() {
+    let build = |of: &str| {
+        let mut bundle = rendered(&format!("1.0.1+{of}"));
+        bundle.blob.name = format!("redis.v1.0.1-{of}").into();
+        bundle.blob.image = format!("example.com/redis-bundle:v1.0.1-{of}").into();
+        bundle
+    };
+    let change = change_by(&[build("a"), build("b")], &in_stable(None)).unwrap();
+    insta::assert_snapshot!(change.notes.join("\n"), @"`redis.v1.0.1-b` follows `redis.v1.0.1-a` in `stable` by name alone: build metadata, which is all that tells 1.0.1+b from 1.0.1+a, has no precedence");
+}
