@@ -293,6 +293,27 @@ fn what_the_project_makes_its_bundle_of_is_chosen() {
     }
 }
 
+/// Some projects build a bundle for each platform from one base.
+#[test]
+fn the_base_that_several_bundles_are_made_of_is_chosen() {
+    let base = "resources: [bases/echo.clusterserviceversion.yaml, ../../default, ../../samples]\n";
+    let files = [
+        ("config/manifests/base/kustomization.yaml", base),
+        ("config/manifests/ocp/kustomization.yaml", "resources: [../base]\n"),
+        ("config/default/kustomization.yaml", "resources: [all.yaml]\n"),
+        ("config/default/all.yaml", DEPLOYMENT),
+        ("config/crd/crd.yaml", CRD),
+        ("config/samples/kustomization.yaml", "resources: [hello.yaml]\n"),
+        ("config/samples/hello.yaml", SAMPLE),
+        ("site/static/v0.1/examples/hello.yaml", SAMPLE),
+    ];
+    let (_keep, at) = project("echo", &files);
+    let said = olmkit(&at, &["bundle", "init"]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    assert_eq!(listed(&at, "kustomize"), ["config/manifests/base"]);
+    assert_eq!(listed(&at, "samples"), Vec::<String>::new());
+}
+
 #[test]
 fn of_two_bases_none_is_taken_in_silence() {
     let base = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: echo.v0.0.0}\nspec: {}\n";
@@ -660,17 +681,18 @@ fn samples_are_those_that_the_project_keeps_as_such() {
         ("deploy/crd.yaml", CRD),
         ("deploy/echo.yaml", DEPLOYMENT),
         ("docs/blog/echo.yaml", a.as_str()),
+        ("site/static/echo.yaml", a.as_str()),
         ("examples/echo.yaml", b.as_str()),
     ];
     let (_keep, at) = project("echo", &files);
     let (said, _) = init_and_generate(&at);
     assert_eq!(listed(&at, "samples"), ["examples"]);
-    assert!(said.contains("also found, not used: samples: [docs/blog]\n"), "{said}");
+    assert!(said.contains("also found, not used: samples: [docs/blog, site/static]\n"), "{said}");
     files.push(("config/samples/echo.yaml", c.as_str()));
     let (_keep, at) = project("echo", &files);
     let (said, _) = init_and_generate(&at);
     assert_eq!(listed(&at, "samples"), ["config/samples"]);
-    assert!(said.contains("also found, not used: samples: [docs/blog, examples]\n"), "{said}");
+    assert!(said.contains("also found, not used: samples: [docs/blog, examples, site/static]\n"), "{said}");
 }
 
 #[test]

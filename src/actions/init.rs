@@ -56,11 +56,13 @@ const SAMPLES: [&str; 2] = ["samples", "examples"];
 /// Where operator-sdk's projects keep samples.
 const STOCK_SAMPLES: &str = "config/samples";
 /// Directories whose samples are for something else where there are others.
-const TOOLS_AND_TEXTS: [&str; 4] = ["doc", "docs", "hack", "scripts"];
+const TOOLS_AND_TEXTS: [&str; 6] = ["doc", "docs", "hack", "scripts", "site", "website"];
 /// With more files than this they are the snippets of a handbook, with values that nobody can apply.
 const MOST_TEXTS: usize = 10;
 /// What operator-sdk's projects make their bundle of.
 const STOCK_MANIFESTS: &str = "config/manifests";
+/// The same where there are several of them, each with what another platform needs besides.
+const STOCK_BASE: &str = "config/manifests/base";
 /// Parts of the paths of kustomizations that do not make the whole operator.
 const PARTS: [&str; 8] = ["samples", "crd", "rbac", "scorecard", "manifests", "examples", "test", "e2e"];
 /// Names of kustomizations that others add something with; they come last where there is another.
@@ -95,7 +97,9 @@ struct Survey {
     parts: BTreeSet<String>,
     /// Those that name no other directory.
     alone: BTreeSet<String>,
-    /// The directories that `config/manifests` builds, where one of them is the operator's: then the project makes its bundle of it.
+    /// What the project makes its bundle of: `config/manifests` or its base, if one of the directories that it builds is the operator's.
+    stock_at: Option<String>,
+    /// The directories that it builds.
     stock: BTreeSet<String>,
     helm: BTreeSet<String>,
     /// Charts with CRDs.
@@ -549,8 +553,8 @@ impl Survey {
     /// chart, another kustomization, or else the files themselves.
     fn choose(&self) -> Chosen {
         let default = "config/default".to_owned();
-        let (key, paths) = if !self.stock.is_empty() {
-            ("kustomize", vec![STOCK_MANIFESTS.to_owned()])
+        let (key, paths) = if let Some(stock) = &self.stock_at {
+            ("kustomize", vec![stock.clone()])
         } else if self.kustomize.contains(&default) {
             ("kustomize", vec![default])
         } else if !self.helm.is_empty() && !self.is_manifests_before_chart() {
@@ -665,8 +669,10 @@ impl Survey {
                     }
                     let built: BTreeSet<_> = named.iter().map(|own| normal(&parent, own)).collect();
                     let is_operator = |own: &String| !own.split('/').any(|part| PARTS.contains(&part));
-                    if parent == STOCK_MANIFESTS && built.iter().any(is_operator) {
-                        survey.stock = built;
+                    let is_stock =
+                        parent == STOCK_MANIFESTS || parent == STOCK_BASE && survey.stock_at.is_none();
+                    if is_stock && built.iter().any(is_operator) {
+                        (survey.stock_at, survey.stock) = (Some(parent.clone()), built);
                     }
                     // A component builds nothing by itself.
                     if content["kind"] != "Component" {
