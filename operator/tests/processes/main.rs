@@ -315,10 +315,13 @@ async fn slots_left(replicas: u32) {
             && !open.is_empty()
         {
             assert!(Instant::now() < deadline, "{open:?} stay open");
+            // On a busy machine, gossip can close the slot first, or be late, so that the nodes disagree for a moment.
             let (plan, done) = servers.reconcile(&Always).await;
-            // On a busy machine, it may stop after a batch and go on; or gossip closes the slot first, and the next is moved.
-            let continues = matches!(plan.step, Step::CloseSlots | Step::Move);
-            assert!(continues && done.is_ok(), "after {sent} commands: {plan:?}, {done:?}");
+            let refused = matches!(done, Err(ActError::Refused { .. }));
+            assert!(done.is_ok() || refused, "after {sent} commands: {plan:?}, {done:?}");
+            if plan.actions.is_empty() || refused {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
         }
     }
     servers.settle(A_WHILE).await;
