@@ -1,9 +1,7 @@
 //! `docs/kind.md`: every command that does not call docker or kind, as the page shows it, and what it prints.
 //!
 //! The cluster, its registry and OLM are there already, so the page's first two sections are left out, but for what they ask.
-//! `tests/e2e/on-kind` follows those too, and the last.
 
-use std::env;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -31,12 +29,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![trial_with(name, Company::Alone, needed, page)]
 }
 
-/// Where the page's reader is: in a clone, in which names that the page makes up may be taken. `tests/e2e/on-kind` brings its own, in which
-/// the other blocks of the page have been followed.
+/// Where the page's reader is: in a clone, in which names that the page makes up may be taken.
 fn checkout(root: &Path, directory: &Path) -> Result<PathBuf, Failed> {
-    if let Some(given) = env::var_os("E2E_CHECKOUT") {
-        return Ok(given.into());
-    }
     let clone = directory.join("checkout");
     let cloned = Command::new("git").args(["clone", "--quiet", "--shared"]).args([root, &clone]).output();
     if !cloned.is_ok_and(|output| output.status.success()) {
