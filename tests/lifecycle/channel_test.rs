@@ -448,6 +448,41 @@ fn the_catalog_of_a_run_stays_until_its_last_test() {
     assert_eq!(keys(&mut world.cluster), before);
 }
 
+/// What the cluster of a run has whose nodes cannot pull the image that serves the catalog.
+fn without_server(cluster: &mut Simulation) {
+    cluster.registry().catalogs.clear();
+    let waiting = json!({"reason": "ErrImagePull", "message": "r/opm:v1: not found"});
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "olmkit-test-abcde", "namespace": OWN, "labels": {"olm.catalogSource": "olmkit-test"}},
+        "spec": {
+            "initContainers": [{"name": "extract-content", "image": "catalog"}],
+            "containers": [{"name": "registry-server", "image": "r/opm:v1"}],
+        },
+        "status": {"phase": "Pending", "containerStatuses": [
+            {"name": "registry-server", "image": "r/opm:v1", "ready": false, "restartCount": 0, "state": {"waiting": waiting}},
+        ]},
+    });
+    // It is there already after the first time.
+    let _ = cluster.store().create(pod);
+}
+
+#[test]
+fn a_catalog_whose_server_cannot_be_pulled_is_named_with_its_image() {
+    let mut world = World::of("01");
+    let dir = Some("/configs".to_owned());
+    let settings = Settings { catalog_image: Some("catalog".into()), catalog_dir: dir, ..settings() };
+    let mut inner = std::mem::take(&mut world.cluster);
+    let mut cluster = Disturbed { neighbour: without_server, ..Disturbed::not(&mut inner) };
+    let (_, report, ended) = tested(&mut world, &mut cluster, &settings).unwrap();
+    assert!(report.passed == 0 && report.failed == 0, "{report:?}");
+    let said = told(ended.unwrap());
+    assert!(
+        said.contains("cannot pull the image `r/opm:v1`") && said.contains("[catalog-image-pull]"),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_run_with_a_catalog_of_its_own_that_was_killed_is_taken_over() {
     let mut world = World::of("01");

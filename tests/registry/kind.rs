@@ -35,6 +35,7 @@ echo "docker $1 $2 $3" >>"$HOME/asked"
 case "$1" in
 run) [ ! -e "$HOME/broken" ] || { echo "docker: pull access denied" >&2; exit 125; } ;;
 port) cat "$HOME/address" ;;
+ps) [ ! -e "$HOME/containers" ] || cat "$HOME/containers" ;;
 exec) sh -c "$(printf %s "$5" | sed "s|/etc/|$HOME/etc/|g")" ;;
 esac
 "#;
@@ -75,6 +76,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             refuses,
         ),
         trial("a_registry_that_does_not_start_is_told_and_removed", &registry, fails),
+        trial("registries_of_killed_runs_are_removed_and_those_of_others_are_not", &registry, removes),
     ]
 }
 
@@ -214,5 +216,26 @@ fn fails() -> Result<(), Failed> {
     let output = command(home.path(), &words).env("PATH", path).output()?;
     check(&output, 3);
     assert!(text(&output.stderr).contains("docker is not installed"), "{}", text(&output.stderr));
+    Ok(())
+}
+
+fn removes() -> Result<(), Failed> {
+    let registry = Registry::start(server::Kind::Plain);
+    let home = home(&registry, "registry.example.com/team/echo-bundle:v0.1.0");
+    let home = home.path();
+    check(&test(home, &[]), 3);
+    // A run that has ended, as one does that was killed.
+    let asked = fs::read_to_string(home.join("asked"))?;
+    let of_ended = asked.split_whitespace().find(|word| word.ends_with("-registry")).unwrap();
+    fs::write(home.join("containers"), format!("{of_ended}\nolmkit-test-19a-7-registry\nmine-registry\n"))?;
+    fs::remove_file(home.join("asked"))?;
+    let output = test(home, &[]);
+    let said = text(&output.stderr);
+    assert!(said.contains(&format!("deleting the registry {of_ended} of a run that was killed")), "{said}");
+    let other = "if that has ended, `docker rm --force --volumes olmkit-test-19a-7-registry` removes it";
+    assert!(said.contains(other) && !said.contains("mine-registry"), "{said}");
+    let asked = fs::read_to_string(home.join("asked"))?;
+    let removed = asked.lines().filter(|line| line.starts_with("docker rm --force --volumes")).count();
+    assert_eq!(removed, 2, "{asked}");
     Ok(())
 }
