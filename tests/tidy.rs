@@ -309,6 +309,15 @@ test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 ";
     let expected = "failed: one\nfailed: two\ntests: 5 passed, 2 failed, 0 not run\n".to_owned();
     assert_eq!(counts(failed), (Some(1), expected));
+    let flaky = "\
+test one, Valkey ... FAILED
+test result: FAILED. 5 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+test one, Valkey ... ok
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out; finished in 0.00s
+FLAKY: one, Valkey passed when it ran once more, alone; at first it said:
+";
+    let expected = "tests: 6 passed, 0 failed, 0 not run\nFLAKY: one, Valkey\n".to_owned();
+    assert_eq!(counts(flaky), (Some(0), expected));
     assert_eq!(counts("error: could not compile\n").0, Some(1));
 }
 
