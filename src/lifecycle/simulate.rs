@@ -199,7 +199,7 @@ impl Simulation {
         }
     }
 
-    /// Lets time pass until OLM gives up the InstallPlans whose steps fail: a user who was told so comes back later.
+    /// Moves the clock to the moment at which OLM stops retrying the steps of an InstallPlan.
     pub fn give_up_plans(&mut self) {
         let is_retried = |plan: &Value| {
             let message = plan["status"]["message"].as_str().unwrap_or_default();

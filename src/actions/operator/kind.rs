@@ -74,7 +74,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// The image of the nodes; none where a configuration names it.
+    /// The image of the nodes; `None` if the configuration names it.
     fn node_image(&self) -> Option<&str> {
         self.image.as_deref().or(self.config.is_none().then_some(NODE))
     }
@@ -230,15 +230,15 @@ fn version(cluster: &str, limit: Duration) -> Option<String> {
 /// A run, as the names of its cluster and its registry tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Run {
-    /// When it began, in milliseconds since 1970.
+    /// The start, in milliseconds since 1970.
     begun: u128,
-    /// Which machine it is on, since when that is up, and in which namespace of processes; none where that cannot be told.
+    /// The `host()` of that process; `None` in a name that does not have it.
     host: Option<u32>,
     process: u32,
 }
 
 impl Run {
-    /// This one.
+    /// The run of this process.
     fn current() -> Self {
         let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         Self { begun, host: host(), process: std::process::id() }
@@ -256,20 +256,20 @@ impl Run {
         Some(Self { begun: u128::from_str_radix(begun, 16).ok()?, host, process: process.parse().ok()? })
     }
 
-    /// What its cluster is called.
+    /// The name of its cluster.
     fn name(&self) -> String {
         let Self { begun, host, process } = self;
         let host = host.map(|host| format!("{host:08x}-")).unwrap_or_default();
         format!("{PREFIX}{begun:x}-{host}{process}")
     }
 
-    /// Whether its process has ended. What other machines run, or a process that has its number now, may be at work.
+    /// Whether its process has ended. `false` for a run of another machine, and if another process has the same id now.
     fn is_over(&self) -> bool {
         self.host.is_some() && self.host == host() && !Path::new(&format!("/proc/{}", self.process)).exists()
     }
 }
 
-/// A number for where this process and its number mean the same: since the boot, in a namespace.
+/// A number that is the same wherever a process id means the same process: on this boot, in this PID namespace.
 fn host() -> Option<u32> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let boot = u32::from_str_radix(boot.get(..8)?, 16).ok()?;

@@ -498,7 +498,7 @@ fn catalog<'o>(seen: &'o Observation, subscription: Doc<'o>, names: &[&'o str]) 
     for (at, name) in names.iter().enumerate() {
         let csv = seen.get("ClusterServiceVersion", subscription.namespace(), name);
         let version = csv.map_or("", |csv| csv.text("/spec/version"));
-        // Where it is not known it stands for the place in the channel.
+        // A CSV that is gone has no version: the position in the channel gives one, so that newer stays newer.
         let version =
             if version.is_empty() { format!("0.0.{}", names.len() - at) } else { version.to_owned() };
         let value = json!({"packageName": package, "version": version});
