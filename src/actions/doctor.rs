@@ -18,10 +18,12 @@ use crate::lifecycle::doctor::{self, Diagnosis, NotSeen, Observation, Scope, dia
 use crate::limits::{Limits, Over};
 use crate::sentence::Sentence;
 use crate::shell::{command, quoted};
-use stream::{Compression, Stream, damaged};
+use stream::{Compression, Stream, damaged, read_most};
 
 /// The largest file in an archive or a directory that is read, in bytes.
 const MAX_FILE: u64 = 256 << 20;
+/// The same where it was compressed: then a small file may hold a large one.
+const MAX_PACKED: u64 = 128 << 20;
 /// The most bytes of an archive after decompression.
 const MAX_UNPACKED: u64 = 8 << 30;
 /// The most files that are looked at.
@@ -286,10 +288,18 @@ fn refused(path: &Path, start: &[u8]) -> Result<(), Failure> {
     Err(Failure::incomplete(error).help(format!("unpack it: {command}")))
 }
 
+/// A line of a recording, as far as it has to be known whether it is one.
+#[derive(serde::Deserialize)]
+struct Moment {
+    #[serde(rename = "t")]
+    _at: i64,
+}
+
 /// Whether a text is a recording: a file says so by its name. Its first line may be cut off.
 fn is_recording(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty()).take(2);
-    lines.any(|line| serde_json::from_str::<serde_json::Value>(line).is_ok_and(|line| line["t"].is_i64()))
+    // Nothing else of it is kept: a list of a million objects may be one line.
+    lines.any(|line| line.trim_start().starts_with('{') && serde_json::from_str::<Moment>(line).is_ok())
 }
 
 /// The text of a recording.
@@ -406,7 +416,7 @@ fn collected(
         };
         let is_plain = stream.compression == Compression::None;
         if stream.is_tar() || is_named_tar(path) {
-            gathered.tar(&name, stream.into_reader());
+            gathered.tar(&name, stream.most(), stream.into_reader());
         } else if !is_plain || is_pipe(path) {
             let (bytes, read) = stream.into_bytes();
             if bytes.is_none() && is_plain {
@@ -583,14 +593,17 @@ impl Gathered {
             self.lost(name, damaged(&error), &BTreeSet::new());
         }
         match bytes {
-            None => self.lost(name, format!("it is larger than {} MiB", MAX_FILE >> 20), &BTreeSet::new()),
+            None => {
+                let why = format!("it is larger than {} MiB when it is decompressed", MAX_PACKED >> 20);
+                self.lost(name, why, &BTreeSet::new());
+            }
             Some(bytes) if files::is_utf16(&bytes) => self.problem(name, "it is UTF-16: write it as UTF-8"),
             Some(bytes) => self.given(name, &String::from_utf8_lossy(&bytes)),
         }
     }
 
-    /// Reads the files of a tar in memory; links, devices and paths that lead elsewhere are of no concern.
-    fn tar(&mut self, name: &str, reader: impl io::Read) {
+    /// Reads the files of a tar in memory, up to so many bytes each; links, devices and paths that lead elsewhere are of no concern.
+    fn tar(&mut self, name: &str, most: u64, reader: impl io::Read) {
         let mut tar = tar::Archive::new(reader);
         // Raw: the library would read records of any size into memory.
         let entries = match tar.entries() {
@@ -629,18 +642,16 @@ impl Gathered {
                 continue;
             }
             let within = format!("{name}: {inner}");
-            if entry.header().size().unwrap_or(u64::MAX) > MAX_FILE {
-                self.skipped(&within, format!("it is larger than {} MiB", MAX_FILE >> 20));
+            let size = entry.header().size().unwrap_or(u64::MAX);
+            if size > most {
+                self.skipped(&within, format!("it is larger than {} MiB", most >> 20));
                 continue;
             }
-            let mut bytes = Vec::new();
-            match entry.read_to_end(&mut bytes) {
-                Ok(_) => self.text(&within, &String::from_utf8_lossy(&bytes)),
-                Err(error) => {
-                    // What was read of it is an object, or several.
-                    self.text(&within, &String::from_utf8_lossy(&bytes));
-                    return self.lost(name, damaged(&error), &BTreeSet::new());
-                }
+            let (bytes, read) = read_most(&mut entry, size);
+            // What was read of it is an object, or several.
+            self.text(&within, &String::from_utf8_lossy(&bytes));
+            if let Err(error) = read {
+                return self.lost(name, damaged(&error), &BTreeSet::new());
             }
         }
         if recordings > 0 {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-use super::{MAX_FILE, MAX_UNPACKED, is_stdin};
+use super::{MAX_FILE, MAX_PACKED, MAX_UNPACKED, is_stdin};
 use crate::files;
 use crate::limits::Limits;
 
@@ -18,8 +18,6 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const WINDOW_LOG: u32 = 27;
 /// Enough of a beginning to tell what it is: a tar says so after 257 bytes.
 const START: u64 = 512;
-/// How much is read at once, in bytes.
-const PIECE: u64 = 8 << 20;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,31 +85,33 @@ impl Stream {
         Cursor::new(self.start).chain(self.reader)
     }
 
-    /// What it holds as far as it can be read, and why not to its end; nothing at all of what is larger than [`MAX_FILE`].
+    /// How large a file in it may be that is read, in bytes.
+    pub(super) fn most(&self) -> u64 {
+        if self.compression == Compression::None { MAX_FILE } else { MAX_PACKED }
+    }
+
+    /// What it holds as far as it can be read, and why not to its end; nothing at all of what is larger than [`Stream::most`].
     pub(super) fn into_bytes(mut self) -> (Option<Vec<u8>>, io::Result<()>) {
         if let Some(error) = self.error.take() {
             return (Some(self.start), Err(error));
         }
-        if self.length.is_some_and(|length| length > MAX_FILE) {
+        let most = self.most();
+        if self.length.is_some_and(|length| length > most) {
             return (None, Ok(()));
         }
-        let mut reader = self.into_reader();
-        // In pieces: a vector that grows is copied, and takes twice the limit before it is known to be too large.
-        let (mut pieces, mut length) = (Vec::new(), 0);
-        loop {
-            let mut piece = Vec::new();
-            let read = reader.by_ref().take(PIECE).read_to_end(&mut piece);
-            length += piece.len() as u64;
-            if length > MAX_FILE {
-                return (None, Ok(()));
-            }
-            let is_end = piece.is_empty();
-            pieces.push(piece);
-            if is_end || read.is_err() {
-                return (Some(pieces.concat()), read.map(drop));
-            }
-        }
+        let (bytes, read) = read_most(self.into_reader(), most + 1);
+        if bytes.len() as u64 > most { (None, Ok(())) } else { (Some(bytes), read) }
     }
+}
+
+/// Reads up to so many bytes, and why not all of what there is. The system gives memory for those alone that come; a vector that grows
+/// is copied, and takes twice what it holds.
+pub(super) fn read_most(reader: impl Read, most: u64) -> (Vec<u8>, io::Result<()>) {
+    let mut bytes = Vec::new();
+    // Where there is no room for the most, there may be for less.
+    let _ = bytes.try_reserve_exact(most as usize);
+    let read = reader.take(most).read_to_end(&mut bytes);
+    (bytes, read.map(drop))
 }
 
 /// The first bytes.

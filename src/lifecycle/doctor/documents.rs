@@ -3,9 +3,11 @@
 //! Only objects of kinds that causes are read from are kept; the rest is passed over without being taken apart.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use olmkit_bundle::yaml;
-use serde::Deserialize;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer as _};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -45,7 +47,25 @@ struct Head<'t> {
     #[serde(rename = "apiVersion")]
     api_version: Option<String>,
     #[serde(borrow)]
-    items: Option<Vec<&'t RawValue>>,
+    items: Option<&'t RawValue>,
+}
+
+/// Does something with each item of a list as it is met: there may be millions.
+struct Each<F>(F);
+
+impl<'t, F: FnMut(&'t RawValue)> Visitor<'t> for Each<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'t>>(mut self, mut items: A) -> Result<(), A::Error> {
+        while let Some(item) = items.next_element()? {
+            (self.0)(item);
+        }
+        Ok(())
+    }
 }
 
 /// The group of a kind; other groups have kinds of the same names, such as the Subscriptions of Knative.
@@ -204,14 +224,17 @@ fn json_object(seen: &mut Observation, document: &RawValue, read: &mut Read) {
         }
         return;
     };
+    if !items.get().starts_with('[') {
+        return;
+    }
     let of = kind.strip_suffix("List").unwrap_or("");
     let of_list = head.api_version;
     if is_wanted(of, of_list.as_deref()) {
         seen.look_at(of);
     }
-    for item in items {
+    let each = Each(|item: &RawValue| {
         read.objects += 1;
-        let Ok(head) = serde_json::from_str::<Head<'_>>(item.get()) else { continue };
+        let Ok(head) = serde_json::from_str::<Head<'_>>(item.get()) else { return };
         let kind = head.kind.as_deref().unwrap_or(of);
         let version = head.api_version.as_deref().or(of_list.as_deref().filter(|_| kind == of));
         if is_wanted(kind, version)
@@ -219,7 +242,9 @@ fn json_object(seen: &mut Observation, document: &RawValue, read: &mut Read) {
         {
             keep(seen, named(value, kind, version), read);
         }
-    }
+    });
+    // It is a list, and was read as JSON before.
+    let _ = serde_json::Deserializer::from_str(items.get()).deserialize_seq(each);
 }
 
 /// Lists of one kind leave the kind of their items out.
