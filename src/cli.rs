@@ -121,6 +121,16 @@ impl Noun {
         )
     }
 
+    /// Whether it reaches out and changes nothing, so that nothing is kept of it when it is interrupted.
+    pub fn only_reads(&self) -> bool {
+        match self {
+            Self::Bundle(bundle::Verb::Diff(_)) | Self::Olm(olm::Verb::Status(_)) => true,
+            Self::Source(verb) => matches!(**verb, source::Verb::List(_)),
+            Self::Operator(verb) => verb.only_reads(),
+            _ => false,
+        }
+    }
+
     /// Does what was asked. Answers that are files themselves are made for a format of output.
     ///
     /// # Errors
@@ -329,6 +339,19 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_changes_nothing_has_nothing_to_resume() {
+        for (line, only_reads) in [
+            ("olmkit operator doctor --from must-gather.tar.gz", true),
+            ("olmkit source list", true),
+            ("olmkit operator uninstall redis -n redis", false),
+            ("olmkit bundle push bundle localhost/a/b:v1", false),
+        ] {
+            let args: Vec<_> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(Cli::read(&args).unwrap().0.noun.only_reads(), only_reads, "{line}");
+        }
     }
 
     #[test]

@@ -69,7 +69,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     if let Err(failure) = checked {
         return printer.failure(&failure);
     }
-    interrupt::on_unnoticed(report::interrupted);
+    let reads = cli.noun.only_reads();
+    interrupt::on_unnoticed(if reads { report::reading_interrupted } else { report::interrupted });
     let _work = cli.noun.reaches_out().then(interrupt::work);
     drop(early);
     match cli.noun.run(cli.output) {

@@ -273,8 +273,16 @@ pub fn usage(error: &clap::Error) -> Exit {
 
 /// Says that the process was interrupted while it only computed.
 pub fn interrupted() {
-    let failure = Failure { exit: Exit::Interrupted, ..Failure::incomplete(Interrupted) }
-        .help("what was done is kept; run the same command again to resume");
+    interrupted_with("what was done is kept; run the same command again to resume");
+}
+
+/// The same of a command that changes nothing.
+pub fn reading_interrupted() {
+    interrupted_with("run the same command again");
+}
+
+fn interrupted_with(help: &str) {
+    let failure = Failure { exit: Exit::Interrupted, ..Failure::incomplete(Interrupted) }.help(help);
     // A stream that is gone cannot be told so.
     let _ = failure_text(&failure, &mut anstream::stderr());
 }

@@ -61,6 +61,19 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Whether it changes nothing.
+    pub(super) fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            Self::Plan(_)
+                | Self::List(_)
+                | Self::Describe(_)
+                | Self::Status(_)
+                | Self::Watch(_)
+                | Self::Doctor(_)
+        )
+    }
+
     /// Whether it tests, and its answer can be a report of tests.
     pub(super) fn is_test(&self) -> bool {
         matches!(self, Self::Test(_))
