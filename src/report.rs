@@ -111,6 +111,11 @@ pub trait Answer {
         &[]
     }
 
+    /// What there is to say besides, in any format.
+    fn notes(&self) -> &[String] {
+        &[]
+    }
+
     /// What to do next, for people who are not told to be left alone: `--quiet`.
     fn next(&self) -> Option<String> {
         None
@@ -166,6 +171,9 @@ impl Printer {
         for warning in answer.warnings() {
             // An answer is worth more than the talk about it.
             let _ = writeln!(self.talk, "warning: {}", printable(warning));
+        }
+        for note in answer.notes() {
+            let _ = writeln!(self.talk, "note: {}", printable(note));
         }
         let printed = match (answer.verbatim(), self.format) {
             (Some(text), _) => self.raw(text),

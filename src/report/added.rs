@@ -14,11 +14,8 @@ impl Answer for Added {
         pretty(&self.account)
     }
 
-    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
+    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
         let AddReport { package, channels, bundles, files, .. } = &self.account;
-        for note in &self.notes {
-            writeln!(talk, "note: {}", printable(note))?;
-        }
         if files.is_empty() {
             let bundles: Vec<_> =
                 bundles.iter().map(|bundle| printable(short(&bundle.name, package))).collect();
@@ -34,6 +31,10 @@ impl Answer for Added {
             channel.entries.iter().try_for_each(|entry| writeln!(out, "  {}", line(entry, package)))?;
         }
         Ok(())
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     fn next(&self) -> Option<String> {

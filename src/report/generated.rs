@@ -37,6 +37,10 @@ impl Answer for Outcome {
         self.answer().findings(format)
     }
 
+    fn notes(&self) -> &[String] {
+        self.answer().notes()
+    }
+
     fn next(&self) -> Option<String> {
         self.answer().next()
     }
@@ -57,6 +61,10 @@ impl Answer for GeneratedBundle {
         })
     }
 
+    fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         let shown = self.findings.iter().filter(|found| found.level != Level::Info || !progress::is_hidden());
         shown.into_iter().try_for_each(|finding| write_finding(finding, talk))?;
@@ -68,7 +76,6 @@ impl Answer for GeneratedBundle {
             return writeln!(talk, "nothing was written because of {}", plural(errors, "error"));
         }
         let directory = self.output_dir.display().to_string();
-        self.notes.iter().try_for_each(|note| writeln!(talk, "note: {}", printable(note)))?;
         if let Some(stale) = &self.stale {
             stale.iter().try_for_each(|difference| write_difference(difference, &directory, out))?;
             return match stale.len() {

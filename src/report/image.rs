@@ -30,13 +30,14 @@ impl Answer for StoredImage {
         if self.dry_run {
             writeln!(talk, "nothing was written: --dry-run")?;
         }
-        if let Some(note) = &self.note {
-            writeln!(talk, "note: {note}")?;
-        }
         match &self.stored.pinned {
             Some(pinned) => writeln!(out, "{}", printable(pinned)),
             None => writeln!(out, "{} {}", printable(&self.stored.reference), self.stored.digest),
         }
+    }
+
+    fn notes(&self) -> &[String] {
+        self.note.as_slice()
     }
 }
 

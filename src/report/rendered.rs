@@ -27,6 +27,10 @@ impl Answer for Rendered {
         self.content.answer().verbatim()
     }
 
+    fn notes(&self) -> &[String] {
+        self.content.answer().notes()
+    }
+
     fn warnings(&self) -> &[String] {
         &self.warnings
     }

@@ -14,13 +14,14 @@ impl Answer for Written {
         })
     }
 
-    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
-        if let Some(note) = &self.note {
-            writeln!(talk, "note: {}", printable(note))?;
-        }
+    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
         for file in &self.files {
             writeln!(out, "{}", printable(&self.directory.join(file).display().to_string()))?;
         }
         Ok(())
+    }
+
+    fn notes(&self) -> &[String] {
+        self.note.as_slice()
     }
 }

@@ -420,8 +420,9 @@ fn errors_of_a_bundle_are_said_where_it_is_shipped() {
     fs::write(manifests.join("bad.yaml"), bad).unwrap();
     let build: &[&str] = &["bundle", "build", "b/0.1.0", "--to", "oci:images:v1"];
     let add: &[&str] = &["catalog", "add", "catalog", "b/0.1.0", "--channels", "stable", "--embed"];
-    for args in [build, add] {
-        let talk = said(&run(at, args, 0));
+    let json: &[&str] = &["--output", "json"];
+    for args in [build.to_vec(), [build, json].concat(), add.to_vec(), [add, json].concat()] {
+        let talk = said(&run(at, &args, 0));
         assert!(talk.contains("`b/0.1.0` has 2 errors, and OLM may not install it"), "{talk}");
         assert!(talk.contains("`Bad_Name` cannot name a ConfigMap"), "{talk}");
         assert!(talk.contains("expected a string in `metadata.labels.x`, found a boolean"), "{talk}");
