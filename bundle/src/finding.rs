@@ -103,7 +103,7 @@ pub struct V1Check {
 }
 
 /// A place in a file, with the line it stands on, so that it can be shown when the file is out of reach.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The file, as the user can open it.
     pub path: String,
@@ -116,7 +116,7 @@ pub struct Place {
 }
 
 /// A line of a file and the part of it that a place marks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Excerpt {
     /// The line.
     pub line: String,

@@ -63,7 +63,7 @@ struct Milestone {
 }
 
 /// Bytes between two milestones: a text of 100 MB has little of them, and they are counted many bytes at a time.
-const MILESTONE: usize = 4096;
+const MILESTONE: usize = 512;
 
 impl<'a> Source<'a> {
     /// A text and the path people know it by.

@@ -4,6 +4,7 @@
 //! at the first; a rule sees the whole catalog, runs on broken ones too, and is silent about what it cannot see: where blobs could
 //! not be read at all, none is reported as missing.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -78,7 +79,8 @@ pub fn check(index: &Index<'_, '_>) -> Vec<Finding> {
 /// What validation finds, what could not be read before everything else.
 pub(crate) fn faults_first(index: &Index<'_, '_>) -> Vec<Finding> {
     let mut findings = check(index);
-    let places: Vec<Place> = index.catalog.faults.iter().map(|fault| index.catalog.place(fault.at)).collect();
+    let faults = index.catalog.faults.iter();
+    let places: HashSet<Place> = faults.map(|fault| index.catalog.place(fault.at)).collect();
     findings.sort_by_key(|finding| !finding.place.as_ref().is_some_and(|place| places.contains(place)));
     findings
 }

@@ -254,5 +254,9 @@ fn large_catalogs_take_no_longer_than_they_are() {
     // Nobody goes on from any of them.
     let stranded = sound.replace(r#", "replaces": "p.v4998", "skips""#, r#", "skips": ["p.v4998"], "kept""#);
     assert_eq!(said(&stranded).iter().filter(|line| line.ends_with("channel-entry-stranded")).count(), 4_998);
+    let separators = "---\n".repeat(80_000);
+    assert!(said(&separators).len() >= 10_000);
+    let refused = crate::edit::edit(&CatalogFiles::from_text("x", separators), &crate::edit::Request::Format);
+    assert!(refused.is_err());
     assert!(started.elapsed().as_secs() < 120, "{:?}", started.elapsed());
 }

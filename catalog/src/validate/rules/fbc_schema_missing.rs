@@ -38,14 +38,15 @@ fn needless_separator(catalog: &Catalog<'_>, at: At) -> Option<usize> {
     if !catalog.text(at).is_empty() {
         return None;
     }
-    let text = catalog.files.get(at.file as usize)?.source.text();
-    let (before, after) = text.split_at_checked(at.span.start as usize)?;
-    let is_separator = |line: &str| line.starts_with("---");
-    let lines = before.matches('\n').count();
+    let source = &catalog.files.get(at.file as usize)?.source;
+    let (before, after) = source.text().split_at_checked(at.span.start as usize)?;
     // The rest of a line that has begun is no line of its own.
     let begun = usize::from(!before.is_empty() && !before.ends_with('\n'));
-    let ends = after.lines().skip(begun).position(is_separator).map(|line| lines + begun + line + 1);
-    ends.or_else(|| {
-        before.lines().enumerate().filter(|(_, line)| is_separator(line)).last().map(|(line, _)| line + 1)
-    })
+    let ends = after.lines().skip(begun).position(|line| line.starts_with("---"));
+    if let Some(lines) = ends {
+        return Some(source.position(at.span.start).line as usize + begun + lines);
+    }
+    let starts = before.rfind("\n---").map(|newline| newline + 1);
+    let starts = starts.or_else(|| before.starts_with("---").then_some(0))?;
+    Some(source.position(starts as u32).line as usize)
 }
