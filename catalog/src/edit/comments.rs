@@ -1,6 +1,9 @@
 //! The comments of a YAML document: what each of them speaks of, and where it goes when the document is written anew.
 
-use olmkit_bundle::go::same_field;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use olmkit_bundle::go::fold;
 use olmkit_bundle::yaml::{self, Node, Value};
 
 /// A comment, from its `#` to the end of its line.
@@ -25,7 +28,7 @@ enum Anchor {
     Foot,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Key(String),
     Item(usize),
@@ -52,6 +55,8 @@ struct Layout<'t> {
     text: &'t str,
     parts: Vec<Part>,
     leaves: Vec<Leaf>,
+    /// The first part of each path, in whatever case its keys are.
+    by_path: OnceCell<HashMap<Vec<Step>, usize>>,
 }
 
 /// The comments of a document; none when it has anchors, tags, duplicate keys, or anything else that is lost when the document is
@@ -84,7 +89,8 @@ pub(super) fn extract(text: &str) -> Option<Vec<Comment>> {
 pub(super) fn insert(text: &str, comments: &[Comment]) -> Option<String> {
     let layout = Layout::of(text)?;
     let lines: Vec<&str> = text.lines().collect();
-    let line_of = |at: usize| text[..at].bytes().filter(|byte| *byte == b'\n').count();
+    let breaks: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    let line_of = |at: usize| breaks.partition_point(|newline| *newline < at);
     // By line: comments above it, the deepest of those that end a part first.
     let mut above: Vec<Vec<(usize, String)>> = vec![Vec::new(); lines.len() + 1];
     let mut beside: Vec<Option<&str>> = vec![None; lines.len()];
@@ -145,7 +151,7 @@ pub(super) fn insert(text: &str, comments: &[Comment]) -> Option<String> {
 impl<'t> Layout<'t> {
     fn of(text: &'t str) -> Option<Self> {
         let document = yaml::first_document(text).ok()?;
-        let mut layout = Self { text, parts: Vec::new(), leaves: Vec::new() };
+        let mut layout = Self { text, parts: Vec::new(), leaves: Vec::new(), by_path: OnceCell::new() };
         layout.walk(&document.root, &mut Vec::new(), None)?;
         Some(layout)
     }
@@ -198,8 +204,10 @@ impl<'t> Layout<'t> {
     }
 
     fn add_part(&mut self, path: &[Step], start: usize) -> usize {
-        let line = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        self.parts.push(Part { path: path.to_owned(), start, column: start - line });
+        let (from, line) = self.parts.last().map_or((0, 0), |last| (last.start, last.start - last.column));
+        let between = self.text.get(from..start).unwrap_or_default();
+        let line = between.rfind('\n').map_or(line, |newline| from + newline + 1);
+        self.parts.push(Part { path: path.to_owned(), start, column: start.saturating_sub(line) });
         self.parts.len() - 1
     }
 
@@ -213,11 +221,13 @@ impl<'t> Layout<'t> {
 
     /// The part at a path, or the nearest one around it.
     fn find(&self, path: &[Step]) -> Option<usize> {
-        (1..=path.len()).rev().find_map(|length| {
-            self.parts.iter().position(|part| {
-                part.path.len() == length && part.path.iter().zip(path).all(|(a, b)| a.is_same(b))
-            })
-        })
+        let folded = |path: &[Step]| path.iter().map(Step::folded).collect::<Vec<_>>();
+        let by_path = self.by_path.get_or_init(|| {
+            // Backwards: of several, the first is to stay.
+            self.parts.iter().enumerate().rev().map(|(at, part)| (folded(&part.path), at)).collect()
+        });
+        let path = folded(path);
+        (1..=path.len()).rev().find_map(|length| by_path.get(&path[..length]).copied())
     }
 
     /// Takes the comments between two leaves.
@@ -268,11 +278,9 @@ impl<'t> Layout<'t> {
 
     /// What a comment on a line of its own speaks of: the part that follows, unless it is deeper than that.
     fn anchor_of_line(&self, part: usize, position: usize, column: usize) -> Anchor {
-        let next = self.parts.iter().position(|next| next.start > position);
-        let next = next.map(|at| {
-            // Between a dash and the first member it speaks of the item.
-            self.item_around(at).unwrap_or(&self.parts[at])
-        });
+        let at = self.parts.partition_point(|part| part.start <= position);
+        // Between a dash and the first member it speaks of the item.
+        let next = self.parts.get(at).map(|next| self.item_around(at).unwrap_or(next));
         match next {
             Some(next) if column <= next.column => return Anchor::Before(next.path.clone()),
             None if column == 0 => return Anchor::Foot,
@@ -291,10 +299,11 @@ impl<'t> Layout<'t> {
 }
 
 impl Step {
-    fn is_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Key(a), Self::Key(b)) => same_field(a, b),
-            (a, b) => a == b,
+    /// The step without the difference of case.
+    fn folded(&self) -> Self {
+        match self {
+            Self::Key(key) => Self::Key(fold(key).into_owned()),
+            Self::Item(number) => Self::Item(*number),
         }
     }
 }

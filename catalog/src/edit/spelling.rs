@@ -29,7 +29,7 @@ impl Spelling<'_> {
         match (&old.value, &new.value) {
             (Value::Mapping(old), Value::Mapping(new)) => {
                 for entry in new {
-                    let same = old.iter().find(|other| other.key == entry.key);
+                    let same = old.entry(&entry.key);
                     // A field that is known is written in the case of its schema.
                     let Some(other) = same.or_else(|| old.entry_folded(&entry.key)) else { continue };
                     self.key(&other.key, other.key_span, entry.key_span);

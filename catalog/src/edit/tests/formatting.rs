@@ -273,3 +273,18 @@ fn formatting_keeps_texts_that_look_like_numbers_texts() {
         );
     }
 }
+
+/// Takes seconds where work grows with the file, and minutes where it grows with its square.
+#[test]
+fn a_map_of_many_keys_takes_no_longer_than_it_is() {
+    let started = std::time::Instant::now();
+    let keys = (0..50_000).rev().map(|at| format!("# above\nk{at:05}: {at} # beside\n"));
+    let text = format!("schema: x\n{}", keys.collect::<String>());
+    let new = formatted(&text);
+    assert!(
+        new.starts_with("---\n# above\nk00000: 0 # beside\n# above\nk00001: 1 # beside\n"),
+        "{}",
+        &new[..200]
+    );
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+}
