@@ -127,7 +127,8 @@ fn what_kubernetes_refuses_is_not_installed() {
     let port = in_pod(|container| container["ports"] = json!([{"containerPort": 99999}]));
     let quantity = in_pod(|container| container["resources"] = json!({"requests": {"cpu": "1x"}}));
     let image = in_pod(|container| container["image"] = json!("registry.example.com/demo: 1"));
-    let cases: [(&dyn Fn(&mut World), &str); 5] = [
+    type Fault<'f> = &'f dyn Fn(&mut World);
+    let cases: [(Fault<'_>, &str); 5] = [
         (&rule_without_verbs, "is invalid: \"rules[0]\" has no verbs"),
         (
             &twice,
