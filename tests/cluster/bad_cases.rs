@@ -343,7 +343,8 @@ error: CLUSTER_NODES is `NUMBER`, expected a number from 1 to 9
         }),
         ("what_fails_only_in_company_is_flaky", || {
             let tests = "case $* in *--exact*) echo \"test b ... $ALONE\"; [ $ALONE = ok ]; exit ;; esac\n\
-                echo 'test a   ... ok'; echo 'test b   ... FAILED'; echo '---- b ----'; echo 'it was late'; exit 101";
+                echo 'test a   ... ok'; echo 'test b   ... FAILED'; echo '---- b ----'; echo 'it was late'; echo 'failures:'; \
+                echo '    b'; exit 101";
             for (alone, code) in [("ok", 0), ("FAILED", 1)] {
                 let machine = Machine::new().has("tests", tests).sets("ALONE", alone);
                 let output = machine.run("../e2e/once-more", &["tests", "--", "--test-threads", "4"]);

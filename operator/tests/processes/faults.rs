@@ -174,8 +174,8 @@ pub(crate) fn killed_while_slots_move(chaos: &mut Chaos) -> Fault<'_> {
         let moving = next_move(&mut chaos.servers).await;
         let commands = i64::try_from(5 + chaos.random(30)).unwrap();
         let _ = chaos.servers.reconcile(&Mortal(AtomicI64::new(commands))).await;
-        // What was written has reached the replicas.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        // The keys that were moved have reached the replica of their new primary.
+        chaos.servers.in_step().await;
         let pod = if chaos.random(2) == 0 { moving.from.pod } else { moving.to.pod };
         chaos.servers.replace(pod.strip_prefix("rc-").unwrap().parse().unwrap());
     })

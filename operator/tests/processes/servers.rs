@@ -571,21 +571,28 @@ impl Servers {
         nodes.filter(|node| node.primary().is_none()).map(|node| node.keys).sum()
     }
 
-    /// Waits until every replica has read all that its primary wrote: what is acknowledged before that can be lost with
-    /// the primary.
+    /// Waits until every replica has read all that its primary wrote before this: what is acknowledged later can be lost with the primary.
     pub(crate) async fn in_step(&self) {
         let deadline = Instant::now() + Duration::from_secs(120);
+        let begun = self.observe().await;
+        let begun: BTreeMap<_, _> = begun
+            .pods
+            .iter()
+            .filter_map(|pod| pod.redis.as_ref())
+            .map(|node| (node.id, node.offset))
+            .collect();
         loop {
             let observed = self.observe().await;
-            let nodes: Vec<_> = observed.pods.iter().filter_map(|pod| pod.redis.as_ref()).collect();
-            let behind = nodes.iter().filter(|node| {
-                let primary = node.primary().map(|id| nodes.iter().find(|other| other.id == id));
-                primary.is_some_and(|primary| primary.is_none_or(|primary| primary.offset != node.offset))
+            let nodes = observed.pods.iter().filter_map(|pod| pod.redis.as_ref());
+            let behind = nodes.filter(|node| {
+                node.primary()
+                    .is_some_and(|primary| begun.get(&primary).is_none_or(|offset| node.offset < *offset))
             });
-            if behind.count() == 0 {
+            let behind: Vec<_> = behind.collect();
+            if behind.is_empty() {
                 return;
             }
-            assert!(Instant::now() < deadline, "replicas stay behind: {nodes:#?}");
+            assert!(Instant::now() < deadline, "replicas stay behind: {behind:#?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
