@@ -17,7 +17,8 @@ remove() {
         if [ -f "$file" ] && alive "$(<"$file")"; then
             read -r pid _ <"$file"
             # The node is process 1 of a namespace: all processes in it end with it.
-            kill -KILL "$pid"
+            # It may just be ending by itself.
+            kill -KILL "$pid" 2>/dev/null || :
             # shellcheck disable=SC2016 # `eval` is to read this
             within 20 eval '! alive "$(<"$file")"' || die "process $pid does not end" "it may wait for a disk: look at /proc/$pid/stack"
         fi
