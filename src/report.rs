@@ -111,7 +111,7 @@ pub trait Answer {
         &[]
     }
 
-    /// What there is to say besides, in any format.
+    /// Remarks about the answer, printed on standard error in every format.
     fn notes(&self) -> &[String] {
         &[]
     }

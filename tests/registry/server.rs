@@ -190,7 +190,7 @@ pub(crate) fn quick() -> Options {
         silence: ms(2_000),
         connect: ms(2_000),
     };
-    // The default options have no credentials, so those of the user who runs the tests are not read.
+    // `Options::default()` reads no credentials: the tests must not use those of the user who runs them.
     Options { patience, cache_limit: 0, plain_http: ["127.0.0.1".into()].into(), ..Options::default() }
 }
 

@@ -464,7 +464,7 @@ impl ChannelPlan<'_, '_> {
         })
     }
 
-    /// What there is to say about a bundle whose version only build metadata tells from the one before it.
+    /// A note if the version of a bundle and that of the one before it differ in build metadata alone: semver gives them no order.
     fn equal_of(&self, bundle: &Rendered) -> Option<String> {
         let at = self.sorted.iter().position(|other| other.name == *bundle.blob.name)?;
         let (own, before) = (&self.sorted[at], &self.sorted[at.checked_sub(1)?]);
