@@ -73,7 +73,7 @@ impl Credentials {
     }
 }
 
-/// When a Secret was last written.
+/// When something was last added to a Secret or changed in it. Kubernetes notes no time when a key is only removed.
 pub(super) fn written(secret: &Secret) -> Option<Timestamp> {
     let writes = secret.metadata.managed_fields.iter().flatten();
     writes.filter_map(|entry| Some(entry.time.as_ref()?.0)).max()
