@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::journal::{Entries, Journal, Stop};
 use super::operator::Operator;
-use super::rediscluster::{Redis, condition, is, members};
+use super::rediscluster::{Redis, is, members};
 use crate::cluster::{Namespace, PATIENCE, finished, message, within};
 use crate::harness::{Company, cluster_from_parts, part, trial_with};
 use crate::support::Part;
@@ -114,19 +114,21 @@ struct Stretch {
 /// A node is lost with the pods on it; they are deleted as the page says, start elsewhere, and get in sync.
 fn power_off(nodes: &Nodes, redis: &Redis<'_>, pods: &BTreeMap<String, String>) -> Result<Stretch, Failed> {
     let namespace = redis.namespace;
-    let gone: Vec<_> = pods.iter().filter(|(_, node)| *node == LOST).map(|(pod, _)| pod.as_str()).collect();
+    let lost = pods.iter().filter(|(_, node)| *node == LOST);
+    let gone: Vec<_> = lost.map(|(pod, _)| pod.clone()).collect();
     assert_eq!(gone.len(), 2, "{pods:?}");
-    let well = redundant(redis)?;
+    let before = redundant(redis)?;
     let from = Instant::now();
     nodes.run(&["--kill", LOST])?;
     namespace.cluster.kubectl(&["cordon", LOST])?;
-    namespace.kubectl(&[&["delete", "pod", "--force"], &gone[..]].concat())?;
+    let names: Vec<_> = gone.iter().map(String::as_str).collect();
+    namespace.kubectl(&[&["delete", "pod", "--force"], &names[..]].concat())?;
     let elsewhere = within(PATIENCE, || {
         let pods = places(redis)?;
         Ok((pods.len() == 6 && pods.values().all(|node| node != LOST)).then_some(()))
     })?;
     assert!(elsewhere.is_some(), "{:?}", places(redis)?);
-    redundant_again(redis, &well)?;
+    redundant_again(redis, &before, &gone)?;
     redis.ready()?;
     Ok(Stretch { from, to: Instant::now() })
 }
@@ -134,8 +136,7 @@ fn power_off(nodes: &Nodes, redis: &Redis<'_>, pods: &BTreeMap<String, String>) 
 /// A node is drained, and is there again.
 fn drained(redis: &Redis<'_>, node: &str) -> Result<Stretch, Failed> {
     let (namespace, cluster) = (redis.namespace, redis.namespace.cluster);
-    let well = redundant(redis)?;
-    let before = redis.status()?;
+    let before = redundant(redis)?;
     let pods = places(redis)?;
     let leaving: BTreeSet<_> =
         pods.iter().filter(|(_, on)| *on == node).map(|(pod, _)| pod.clone()).collect();
@@ -148,7 +149,7 @@ fn drained(redis: &Redis<'_>, node: &str) -> Result<Stretch, Failed> {
     drain?;
     let left = left?;
     assert!(left.values().all(|on| on != node), "{node} is drained, but {left:?}");
-    redundant_again(redis, &well)?;
+    redundant_again(redis, &before, &leaving)?;
     redis.ready()?;
     let to = Instant::now();
     watch.stop()?;
@@ -164,24 +165,31 @@ fn drained(redis: &Redis<'_>, node: &str) -> Result<Stretch, Failed> {
     Ok(Stretch { from, to })
 }
 
-/// Waits until every shard has its replica in sync, and says since when.
-fn redundant(redis: &Redis<'_>) -> Result<String, Failed> {
-    redundant_again(redis, "")
+/// Waits until every shard has its replica in sync.
+fn redundant(redis: &Redis<'_>) -> Result<Value, Failed> {
+    redundant_again(redis, &Value::Null, [])
 }
 
-/// The same after something happened that nobody can have overlooked: an operator that was lost with its node leaves a status
-/// that is no longer true, until another leads.
-fn redundant_again(redis: &Redis<'_>, before: &str) -> Result<String, Failed> {
+/// The same after these pods were replaced. A node without a volume gets another id then; until the status says so it is one of before.
+fn redundant_again<'a>(
+    redis: &Redis<'_>,
+    before: &Value,
+    replaced: impl IntoIterator<Item = &'a String>,
+) -> Result<Value, Failed> {
+    let (before, replaced) = (ids(before), replaced.into_iter().collect::<Vec<_>>());
     let redundant = within(PATIENCE, || {
         let status = redis.status()?;
-        Ok(Some(since(&status, "Redundant")).filter(|since| is(&status, "Redundant") && since != before))
+        let now = ids(&status);
+        let known = replaced.iter().all(|pod| now.contains_key(*pod) && now.get(*pod) != before.get(*pod));
+        Ok((known && is(&status, "Redundant")).then_some(status))
     })?;
     redundant.ok_or_else(|| format!("not redundant: {:?}", redis.status()).into())
 }
 
-/// Since when a condition is as it is.
-fn since(status: &Value, kind: &str) -> String {
-    condition(status, kind).and_then(|one| one["lastTransitionTime"].as_str()).unwrap_or_default().to_owned()
+/// The id of each pod's node.
+fn ids(status: &Value) -> BTreeMap<String, String> {
+    let text = |member: &Value, key: &str| member[key].as_str().map(str::to_owned);
+    members(status).filter_map(|member| Some((text(member, "pod")?, text(member, "nodeId")?))).collect()
 }
 
 /// The Kubernetes node of each pod.
