@@ -163,6 +163,26 @@ fn a_run_that_keeps_what_failed_ends_with_the_first_failure() {
 }
 
 #[test]
+fn a_run_that_keeps_what_failed_keeps_what_a_signal_has_ended() {
+    let keeping = Settings { keep_failed: true, ..settings() };
+    let mut kept = 0;
+    for calls in moments() {
+        let mut world = World::of("01");
+        let mut inner = std::mem::take(&mut world.cluster);
+        let mut cluster = Disturbed { calls, is_signal: true, ..Disturbed::not(&mut inner) };
+        let Ok((_, report, Some(_))) = tested(&mut world, &mut cluster, &keeping) else { continue };
+        assert!(report.left.is_empty(), "after {calls}: {:?}", report.left);
+        let keys = keys(&mut inner);
+        assert!(
+            keys.iter().any(|key| key.kind == "Namespace" && key.name == "channel-test"),
+            "after {calls}"
+        );
+        kept += usize::from(keys.iter().any(|key| key.kind == "ClusterServiceVersion"));
+    }
+    assert!(kept > 5, "only {kept} runs were interrupted with something installed");
+}
+
+#[test]
 fn a_custom_resource_that_the_new_schema_refuses_is_found() {
     let mut world = World::of("01");
     world.limit_size("demo.v0.3.0", 2);

@@ -38,6 +38,7 @@ esac
 fn home() -> TempDir {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("bin")).unwrap();
+    fs::create_dir(home.path().join("tmp")).unwrap();
     let kind = home.path().join("bin/kind");
     fs::write(&kind, KIND).unwrap();
     fs::set_permissions(&kind, fs::Permissions::from_mode(0o755)).unwrap();
@@ -50,7 +51,7 @@ fn command(home: &Path, words: &[&str]) -> Command {
     let path = format!("{}:/usr/bin:/bin", home.join("bin").display());
     command.args(["operator", "test", "demo", "--kind", "--catalog-image", "127.0.0.1:9/catalog:v1"]);
     command.args(["--olm-manifests", "olm.yaml"]).args(words);
-    command.env_clear().env("PATH", path).env("HOME", home).current_dir(home);
+    command.env_clear().env("PATH", path).env("HOME", home).env("TMPDIR", home.join("tmp")).current_dir(home);
     command
 }
 
@@ -93,6 +94,7 @@ fn a_cluster_is_deleted_when_olm_cannot_be_installed_on_it() {
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     assert!(said(&output).contains("cannot reach the cluster"), "{}", said(&output));
     assert_eq!(asked(home.path()), [CREATED[0], CREATED[1], DELETED]);
+    assert_eq!(fs::read_dir(home.path().join("tmp")).unwrap().count(), 0);
 }
 
 #[test]
@@ -107,6 +109,23 @@ fn a_cluster_that_is_kept_is_named_with_the_commands_for_it() {
     // Such a configuration names its own nodes.
     let created = "create cluster --name NAME --wait 5m --config with space.yaml";
     assert_eq!(asked(home.path()), [CREATED[0], created]);
+    // The next run leaves it alone.
+    let first = fs::read_to_string(home.path().join("asked")).unwrap();
+    let kept = first.split_whitespace().skip_while(|word| *word != "--name").nth(1).unwrap();
+    fs::write(home.path().join("clusters"), kept).unwrap();
+    let said = self::said(&test(home.path(), &[]));
+    assert!(said.contains(&format!("the kind cluster {kept} of another run exists")), "{said}");
+    let asked = fs::read_to_string(home.path().join("asked")).unwrap();
+    assert!(!asked.contains(&format!("delete cluster --name {kept}")), "{asked}");
+}
+
+#[test]
+fn a_cluster_that_was_not_made_is_not_kept() {
+    let home = home();
+    fs::write(home.path().join("broken"), "").unwrap();
+    let said = said(&test(home.path(), &["--keep"]));
+    assert!(!said.contains("stays"), "{said}");
+    assert_eq!(asked(home.path()), [CREATED[0], CREATED[1], DELETED]);
 }
 
 #[test]
@@ -143,6 +162,7 @@ fn clusters_of_others_are_left_alone_and_those_of_killed_runs_are_deleted() {
     child.wait().unwrap();
     let first = fs::read_to_string(home.path().join("asked")).unwrap();
     let killed = first.split_whitespace().skip_while(|word| *word != "--name").nth(1).unwrap().to_owned();
+    assert!(home.path().join("tmp").join(&killed).is_dir());
     fs::remove_file(home.path().join("slow")).unwrap();
     fs::remove_file(home.path().join("asked")).unwrap();
     fs::write(home.path().join("clusters"), format!("kind\nolmkit-test-19a-7\n{killed}\n")).unwrap();
@@ -154,6 +174,7 @@ fn clusters_of_others_are_left_alone_and_those_of_killed_runs_are_deleted() {
     assert!(deleted[0].ends_with(&killed), "{asked}");
     assert!(!deleted[1].ends_with("kind") && !deleted[1].ends_with("19a-7"), "{asked}");
     assert!(said.contains(&format!("deleting the kind cluster {killed} of a run that was killed")), "{said}");
+    assert_eq!(fs::read_dir(home.path().join("tmp")).unwrap().count(), 0);
 }
 
 #[test]

@@ -84,7 +84,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn home(registry: &Registry, image: &str) -> TempDir {
     let home = workplace();
     let at = |path: &str| home.path().join(path);
-    for directory in ["bin", "catalog", "bundles"] {
+    for directory in ["bin", "catalog", "bundles", "tmp"] {
         fs::create_dir(at(directory)).unwrap();
     }
     fs::rename(at("bundle"), at("bundles/0.1.0")).unwrap();
@@ -109,7 +109,7 @@ fn test(home: &Path, more: &[&str]) -> Output {
         more,
     ];
     let path = format!("{}:/usr/bin:/bin", home.join("bin").display());
-    command(home, &words.concat()).env("PATH", path).output().unwrap()
+    command(home, &words.concat()).env("PATH", path).env("TMPDIR", home.join("tmp")).output().unwrap()
 }
 
 /// What was asked, the name of the cluster as NAME.
@@ -224,9 +224,10 @@ fn removes() -> Result<(), Failed> {
     let home = home(&registry, "registry.example.com/team/echo-bundle:v0.1.0");
     let home = home.path();
     check(&test(home, &[]), 3);
-    // A run that has ended, as one does that was killed.
+    // A run that has ended, and left its directory as one does that was killed.
     let asked = fs::read_to_string(home.join("asked"))?;
     let of_ended = asked.split_whitespace().find(|word| word.ends_with("-registry")).unwrap();
+    fs::create_dir(home.join("tmp").join(of_ended.trim_end_matches("-registry")))?;
     fs::write(home.join("containers"), format!("{of_ended}\nolmkit-test-19a-7-registry\nmine-registry\n"))?;
     fs::remove_file(home.join("asked"))?;
     let output = test(home, &[]);

@@ -10,6 +10,8 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tempfile::TempDir;
+
 use crate::actions::olm;
 use crate::exit::{Exit, Failure};
 use crate::image::Access;
@@ -144,8 +146,9 @@ pub(super) fn on_cluster<T>(
     let begun = Instant::now();
     let left = || limit.saturating_sub(begun.elapsed());
     clear_earlier(limit, progress)?;
-    let name = Run::current().name();
-    let directory = tempfile::tempdir().map_err(Failure::incomplete)?;
+    let run = Run::current();
+    let name = run.name();
+    let directory = run.make_directory().map_err(Failure::incomplete)?;
     let kubeconfig = directory.path().join("kubeconfig");
 
     // Before the cluster: what cannot be pushed is said before minutes are spent on it.
@@ -162,14 +165,7 @@ pub(super) fn on_cluster<T>(
 
     let of = kind.node_image().map(|image| format!(" of {image}")).unwrap_or_default();
     progress.said(begun.elapsed(), &format!("making the kind cluster {name}{of}"));
-    let cluster = TemporaryResource {
-        what: format!("the kind cluster {name}"),
-        reach: format!("`kind export kubeconfig --name {name}` reaches it"),
-        remove: remove_cluster(&name),
-        keep: kind.keep,
-        progress,
-    };
-    create(kind, &name, &kubeconfig, registry.is_some(), left())?;
+    let cluster = create(kind, &name, &kubeconfig, registry.is_some(), left(), progress)?;
     if let Some(version) = version(&name, left()) {
         progress.said(begun.elapsed(), &format!("it runs Kubernetes {version}"));
     }
@@ -192,13 +188,21 @@ pub(super) fn on_cluster<T>(
 }
 
 /// Lets kind create a cluster.
-fn create(
+fn create<'p>(
     kind: &Kind,
     name: &str,
     kubeconfig: &Path,
     has_registry: bool,
     limit: Duration,
-) -> Result<(), Failure> {
+    progress: &'p dyn Progress,
+) -> Result<TemporaryResource<'p>, Failure> {
+    let mut cluster = TemporaryResource {
+        what: format!("the kind cluster {name}"),
+        reach: format!("`kind export kubeconfig --name {name}` reaches it"),
+        remove: remove_cluster(name),
+        keep: false,
+        progress,
+    };
     let own = kubeconfig.with_file_name("kind.yaml");
     let config = match &kind.config {
         None if has_registry => {
@@ -215,7 +219,9 @@ fn create(
     if let Some(image) = kind.node_image() {
         create = create.option("--image", image);
     }
-    kind_says(create, limit).map(drop)
+    kind_says(create, limit)?;
+    cluster.keep = kind.keep;
+    Ok(cluster)
 }
 
 /// The version of Kubernetes on the nodes, from where every node image has it. No test depends on it.
@@ -263,9 +269,23 @@ impl Run {
         format!("{PREFIX}{begun:x}-{host}{process}")
     }
 
-    /// Whether its process has ended. `false` for a run of another machine, and if another process has the same id now.
-    fn is_over(&self) -> bool {
-        self.host.is_some() && self.host == host() && !Path::new(&format!("/proc/{}", self.process)).exists()
+    /// Where its files are as long as it goes on.
+    fn directory(&self) -> PathBuf {
+        env::temp_dir().join(self.name())
+    }
+
+    fn make_directory(&self) -> io::Result<TempDir> {
+        tempfile::Builder::new().prefix(&self.name()).rand_bytes(0).tempdir()
+    }
+
+    /// Whether its process has ended without removing its directory; one that keeps its cluster removes it. `false` for a run of another
+    /// machine, and if another process has the same id now.
+    fn was_killed(&self) -> bool {
+        let process = format!("/proc/{}", self.process);
+        self.host.is_some()
+            && self.host == host()
+            && !Path::new(&process).exists()
+            && self.directory().is_dir()
     }
 }
 
@@ -278,7 +298,7 @@ fn host() -> Option<u32> {
     Some(boot ^ digits.parse::<u32>().ok()?)
 }
 
-/// Removes the clusters and registries of runs that were killed, and names those of runs that may be at work.
+/// Removes the clusters, registries and directories of runs that were killed, and names what others may still need.
 fn clear_earlier(limit: Duration, progress: &dyn Progress) -> Result<(), Failure> {
     let limit = LISTING.min(limit);
     let clusters = kind_says(kind_line(&["get", "clusters"]), limit)?;
@@ -291,8 +311,9 @@ fn clear_earlier(limit: Duration, progress: &dyn Progress) -> Result<(), Failure
     let registries = lines(&registries).into_iter().filter(|name| name.starts_with(PREFIX));
     let registries = registries.filter(|name| name.ends_with(OF_REGISTRY));
     let registries = registries.map(|name| ("registry", remove_registry(&name), name));
+    let mut is_all = true;
     for (what, remove, name) in clusters.chain(registries) {
-        if !Run::of(&name).is_some_and(|run| run.is_over()) {
+        if !Run::of(&name).is_some_and(|run| run.was_killed()) {
             let text =
                 format!("the {what} {name} of another run exists; if that has ended, `{remove}` removes it");
             progress.said(Duration::ZERO, &text);
@@ -302,9 +323,24 @@ fn clear_earlier(limit: Duration, progress: &dyn Progress) -> Result<(), Failure
         if let Err(why) = delete(remove.clone()) {
             let text = format!("the {what} {name} could not be deleted ({why}); run `{remove}`");
             progress.said(Duration::ZERO, &text);
+            is_all = false;
         }
     }
+    // At last: they tell the next run what to delete.
+    if is_all {
+        clear_directories();
+    }
     Ok(())
+}
+
+/// Removes the directories of runs that were killed: they have kubeconfigs.
+fn clear_directories() {
+    for entry in fs::read_dir(env::temp_dir()).into_iter().flatten().flatten() {
+        if Run::of(&entry.file_name().to_string_lossy()).is_some_and(|run| run.was_killed()) {
+            // One that somebody else has made stays.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// The command that removes a cluster.
@@ -333,11 +369,11 @@ fn start_registry<'p>(
     let end = Instant::now() + limit;
     let left = || end.saturating_duration_since(Instant::now());
     let container = format!("{name}{OF_REGISTRY}");
-    let made = TemporaryResource {
+    let mut made = TemporaryResource {
         what: format!("the registry {container}"),
         reach: format!("`{} port {container}` shows its address", containers()),
         remove: remove_registry(&container),
-        keep: kind.keep,
+        keep: false,
         progress,
     };
     let publish = format!("127.0.0.1:{}:{PORT}", free_port().map_err(Failure::incomplete)?);
@@ -345,6 +381,7 @@ fn start_registry<'p>(
     let run =
         containers_line(&["run", "--detach"]).option("--name", &container).option("--publish", &publish);
     containers_say(run.value(image), left())?;
+    made.keep = kind.keep;
     let port = containers_line(&["port"]).value(&container).value(format!("{PORT}/tcp"));
     let said = containers_say(port, left())?;
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
@@ -521,18 +558,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_run_of_here_whose_process_is_gone_is_over() {
+    fn only_a_run_of_here_that_has_left_its_directory_was_killed() {
         let run = Run::current();
         let name = run.name();
         assert_eq!(Run::of(&name), Some(run.clone()));
         assert_eq!(Run::of(&format!("{name}-registry")), Some(run.clone()));
-        assert!(!run.is_over());
+        let _own = run.make_directory().unwrap();
+        assert!(!run.was_killed());
         // Larger than any process number of Linux.
         let gone = Run { process: 1 << 22, ..run };
-        assert_eq!(gone.is_over(), host().is_some());
+        assert!(!gone.was_killed());
+        let _left = gone.make_directory().unwrap();
+        assert_eq!(gone.was_killed(), host().is_some());
         let elsewhere = Run { host: gone.host.map(|host| host ^ 1), ..gone.clone() };
-        assert!(!elsewhere.is_over());
-        assert!(!Run { host: None, ..gone }.is_over());
+        let _elsewhere = elsewhere.make_directory().unwrap();
+        assert!(!elsewhere.was_killed());
         for name in ["kind", "olmkit-test-", "olmkit-test-x-1", "olmkit-test-1-2-3-4"] {
             assert_eq!(Run::of(name), None, "{name}");
         }

@@ -133,7 +133,7 @@ struct KindFlags {
     /// Image of that registry
     #[arg(long, value_name = "REFERENCE", requires = "kind", conflicts_with_all = WITHOUT_KIND, default_value = REGISTRY)]
     registry_image: String,
-    /// Keep the cluster and the registry; the first test that fails ends the run, and what it installed stays
+    /// Keep the cluster and the registry; the first test that fails ends the run, and what is installed then stays, as after Ctrl-C
     #[arg(long, requires = "kind", conflicts_with_all = WITHOUT_KIND)]
     keep: bool,
 }

@@ -75,7 +75,8 @@ pub fn run(
     };
     let mut ended = runner.all();
     let mut left = Vec::new();
-    if runner.is_begun && runner.kept.is_none() {
+    let is_kept = runner.kept.is_some() || settings.keep_failed && ended.is_some();
+    if runner.is_begun && !is_kept {
         if ended.is_some() {
             runner.cluster.begin_cleanup(CLEANUP);
         }
