@@ -4,6 +4,16 @@
 KIND_VERSION=$(awk '$1 == "sigs.k8s.io/kind" && $2 { print $2 }' "$HERE/kind/go.mod")
 KIND_SOURCE=$(cd "$HERE/kind" && GOFLAGS=-mod=readonly GOWORK=off go list -m -f '{{.Dir}}' sigs.k8s.io/kind)
 
+# workplace NAME: a directory for what an archive of that name is made of, which the script removes. Images are made by one script at a
+# time: what is there already is of one that was killed.
+workplace() {
+    mkdir -p "$CACHE/kind"
+    exec 7<"$CACHE/kind"
+    flock --nonblock 7 || { say "waiting for another script to make its image" && flock 7; }
+    rm -rf --one-file-system "$CACHE/kind/$1".??????
+    work=$(mktemp -d "$CACHE/kind/$1.XXXXXX")
+}
+
 # archive NAME DIRECTORY CONFIG: writes an image to stdout: one layer with the files of a directory, and a configuration in JSON.
 archive() {
     local parts digest
