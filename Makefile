@@ -9,7 +9,7 @@ ifneq ($(words $(CURDIR)),1)
 export CARGO_TARGET_DIR := $(shell tests/target-dir)
 endif
 
-.PHONY: help demo check test corpus cluster cluster-down e2e fuzz soak server bench bench-cluster dist dist-check docs book generate
+.PHONY: help demo check test corpus cluster cluster-down e2e kind fuzz soak server bench bench-cluster dist dist-check docs book generate
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
@@ -42,6 +42,9 @@ cluster-down: ## stop the test cluster
 
 e2e: ## run the tests on the cluster of KUBECONFIG, or on a temporary one (E2E_KEEP=1 keeps the namespaces of failed tests)
 	@tests/e2e/run
+
+kind: ## run `operator test --kind` on kind, on images that are made here (KUBERNETES=1.33: with nodes of that minor version)
+	@tests/cluster/with-kind tests/e2e/on-kind
 
 fuzz: ## a minute of seeded mutations (OLMKIT_FUZZ_SECONDS, OLMKIT_FUZZ_SEED)
 	OLMKIT_FUZZ_SECONDS=$${OLMKIT_FUZZ_SECONDS:-60} $(CARGO) test --workspace --locked --test fuzz -- --nocapture

@@ -175,21 +175,35 @@ fn the_version_names_what_the_tests_are_built_with() {
     let modules = |path: &str| fs::read_to_string(path).unwrap();
     let olm = modules("tests/cluster/olm/go.mod");
     assert!(version.starts_with(&format!("olmkit {}\n", env!("CARGO_PKG_VERSION"))));
-    for (module, modules) in [
-        ("operator-framework/operator-lifecycle-manager", &olm),
-        ("operator-framework/operator-registry", &olm),
-        ("k8s.io/kubernetes", &modules("tests/cluster/go.mod")),
-    ] {
+    let number = |modules: &str, module: &str| {
         let line = modules.lines().find(|line| line.contains(&format!("{module} v"))).unwrap();
-        let number = line.split(" v").nth(1).unwrap().split(' ').next().unwrap();
-        // Of Kubernetes, the patch does not matter.
-        let known = if module.ends_with("kubernetes") { number.rsplit_once('.').unwrap().0 } else { number };
-        assert!(version.contains(&format!(" {known}")), "{module} {number}: {version}");
+        line.split(" v").nth(1).unwrap().split(' ').next().unwrap().to_owned()
+    };
+    for module in ["operator-lifecycle-manager", "operator-registry"] {
+        let number = number(&olm, &format!("operator-framework/{module}"));
+        assert!(version.contains(&format!(" {number}")), "{module} {number}: {version}");
     }
-    let kubernetes =
-        version.split("Kubernetes ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
+    // Of Kubernetes, the patch does not matter: the versions of the cluster from parts, and of nodes that `with-kind` makes besides.
+    let minor = |path: &str| {
+        let number = number(&modules(&format!("{path}/go.mod")), "k8s.io/kubernetes");
+        number.rsplit_once('.').unwrap().0.to_owned()
+    };
+    let newest = minor("tests/cluster");
+    let names = fs::read_dir("tests/cluster").unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.filter_map(|name| name.into_string().ok());
+    let mut minors: Vec<String> = names
+        .filter_map(|name| {
+            let of_name = name.strip_prefix("kubernetes-")?.to_owned();
+            assert_eq!(minor(&format!("tests/cluster/{name}")), of_name);
+            Some(of_name)
+        })
+        .collect();
+    minors.sort();
+    minors.push(newest.clone());
+    assert_eq!(minor("tests/cluster/kind"), newest);
+    assert!(version.contains(&format!(" Kubernetes {}\n", minors.join(" and "))), "{minors:?}: {version}");
     let kind = fs::read_to_string("src/actions/operator/kind.rs").unwrap();
-    assert!(kind.contains(&format!("kindest/node:v{kubernetes}.")), "nodes of kind do not run {kubernetes}");
+    assert!(kind.contains(&format!("kindest/node:v{newest}.")), "nodes of kind do not run {newest}");
 }
 
 #[test]

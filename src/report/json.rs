@@ -657,6 +657,8 @@ pub struct Version {
     pub operator_registry: &'static str,
     /// Of Kubernetes, major and minor.
     pub kubernetes: &'static str,
+    /// All of Kubernetes that upgrades are tested on, the newest last.
+    pub kubernetes_versions: &'static [&'static str],
     /// The format of bundles.
     pub bundle_format: &'static str,
     /// The format of catalogs.

@@ -10,6 +10,8 @@ pub const OLM: &str = "0.46.0";
 pub const OPERATOR_REGISTRY: &str = "1.73.0";
 /// The release of Kubernetes whose API server decides whether manifests are valid.
 pub const KUBERNETES: &str = "1.34";
+/// The releases that the nodes of kind run in the tests, the newest last.
+const ON_KIND: &[&str] = &["1.33", KUBERNETES];
 
 /// What `olmkit version` says.
 #[derive(Debug)]
@@ -22,6 +24,7 @@ fn version() -> json::Version {
         olm: OLM,
         operator_registry: OPERATOR_REGISTRY,
         kubernetes: KUBERNETES,
+        kubernetes_versions: ON_KIND,
         bundle_format: "registry+v1",
         catalog_format: "file-based catalog",
     }
@@ -34,10 +37,17 @@ impl Answer for VersionAnswer {
 
     fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
         let json::Version {
-            version, olm, operator_registry, kubernetes, bundle_format, catalog_format, ..
+            version,
+            olm,
+            operator_registry,
+            kubernetes_versions,
+            bundle_format,
+            catalog_format,
+            ..
         } = version();
+        let kubernetes = kubernetes_versions.join(" and ");
         writeln!(out, "olmkit {version}")?;
-        writeln!(out, "tested with OLM {olm}, opm {operator_registry} and Kubernetes {kubernetes}")?;
+        writeln!(out, "tested with OLM {olm}, opm {operator_registry}, Kubernetes {kubernetes}")?;
         writeln!(out, "formats: bundles {bundle_format}, catalogs {catalog_format}")
     }
 }

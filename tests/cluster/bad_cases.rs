@@ -282,6 +282,15 @@ error: CLUSTER_NODES is `NUMBER`, expected a number from 1 to 9
             "#);
             assert!(!Path::new(&state).exists());
         }),
+        ("nodes_of_a_minor_version_that_nobody_builds", || {
+            let output = Machine::new().sets("KUBERNETES", "1.9").run("with-kind", &["--check"]);
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(
+                said.starts_with("error: KUBERNETES is `1.9`, nodes can be made of 1.33 and 1.34"),
+                "{said}"
+            );
+        }),
         ("programs_are_used_again_only_as_they_were_built", || {
             // Stands for the compiler: makes programs that know every version in go.mod.
             let go = "while [ $# -gt 1 ]; do [ \"$1\" != -o ] || out=$2; shift; done

@@ -1,9 +1,9 @@
 # A cluster by kind, with a registry beside it, wired as kind's documentation says: nodes pull from the same name that
 # images were pushed to. https://kind.sigs.k8s.io/docs/user/local-registry/
 
-# The newest node image that Docker has, and an image of a registry.
+# The newest node image that Docker has, of any minor version of Kubernetes or of the one in KUBERNETES; and an image of a registry.
 kind_node_image() {
-    docker images --format '{{.Repository}}:{{.Tag}}' kindest/node 2>/dev/null | sort -V | tail -n 1
+    docker images --format '{{.Repository}}:{{.Tag}}' kindest/node 2>/dev/null | grep -F ":v${KUBERNETES:+$KUBERNETES.}" | sort -V | tail -n 1
 }
 
 kind_registry_image() {
