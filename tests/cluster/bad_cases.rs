@@ -291,6 +291,15 @@ error: CLUSTER_NODES is `NUMBER`, expected a number from 1 to 9
                 "{said}"
             );
         }),
+        ("ci_ends_with_how_long_each_step_took", || {
+            let machine = Machine::new().has("id", "echo 1000").has("make", "echo checked; exit 2");
+            let output = machine.run("../../.ci/run", &[]);
+            assert_eq!(output.status.code(), Some(2), "{output:?}");
+            let said = String::from_utf8(output.stdout).unwrap();
+            let lines: Vec<&str> = said.lines().collect();
+            assert_eq!(lines[..2], ["checked", "steps:"], "{said}");
+            assert!(lines[2].starts_with("make check: failed after ") && lines.len() == 3, "{said}");
+        }),
         ("programs_are_used_again_only_as_they_were_built", || {
             // Stands for the compiler: makes programs that know every version in go.mod.
             let go = "while [ $# -gt 1 ]; do [ \"$1\" != -o ] || out=$2; shift; done
