@@ -30,6 +30,7 @@ mod scripts;
 pub mod status;
 pub mod tls;
 mod trouble;
+mod unrest;
 pub mod upgradeable;
 pub mod volumes;
 
@@ -67,6 +68,7 @@ use self::{
     promotions::Promotions,
     reconciler::Reconciler,
     tls::Loads,
+    unrest::Unrest,
     upgradeable::{Upgradeable, Work},
 };
 use crate::{
@@ -143,6 +145,8 @@ struct Memory {
     copies: Option<Copies>,
     /// When replicas became primaries.
     promotions: Option<Promotions>,
+    /// When pods last came, went or were not ready.
+    unrest: Unrest,
     /// The runs of redis-server that have taken the directives with this hash.
     configured: (String, BTreeSet<String>),
     /// The CAs that the Secret of `spec.tls` last had.

@@ -246,6 +246,7 @@ impl Reconciler<'_> {
         observed.election_due = lasts(&mut memory.electing, electing) >= self.takeover_delay();
         observed.leave_due = memory.moved.get_or_insert_with(Instant::now).elapsed() >= LEAVE_DELAY;
         observed.join_overdue = lasts(&mut memory.outside, outside) >= JOIN_PATIENCE;
+        observed.unrest = memory.unrest.lasts(&observed.pods, Instant::now());
         if observed.takeover_due || observed.election_due {
             let ordinals = Topology::of(goal, &observed).missing_ordinals();
             observed.without_claim = self.without_claim(&ordinals).await;

@@ -79,6 +79,8 @@ pub struct Observed {
     pub left_open: BTreeSet<u16>,
     /// Nodes that were promoted less than four node timeouts ago.
     pub promoted: BTreeSet<NodeId>,
+    /// Whether pods came, went or were not ready less than a minute ago, as they do while Kubernetes nodes are drained.
+    pub unrest: bool,
     /// Whether Kubernetes keeps the volumes of pods that are scaled away.
     pub keeps_volumes: bool,
     /// Whether clients were kept from writing for so long without all pods being stopped that they may write again for a while.

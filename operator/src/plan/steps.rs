@@ -739,10 +739,11 @@ fn spread(topology: &Topology<'_>) -> Found {
 }
 
 /// Once the copies are where they belong: the primaries move to more Kubernetes nodes and zones, one at a time. A node that was
-/// promoted a moment ago is left alone, and so is everything while pods are about to go.
+/// promoted a moment ago is left alone, and so is everything while pods come and go: those of a drained Kubernetes node leave one by one, and
+/// each failover makes a node not ready for a moment.
 fn balance(topology: &Topology<'_>) -> Found {
     let observed = topology.observed;
-    if topology.goal.hibernated || observed.pods.iter().any(|pod| pod.terminating || pod.outdated) {
+    if topology.goal.hibernated || observed.unrest || observed.pods.iter().any(|pod| pod.outdated) {
         return None;
     }
     let may_take_over = |replica: &Member<'_>, primary: &Member<'_>| {

@@ -25,6 +25,8 @@ pub const VALIDITY_FACTOR: &str = "cluster-replica-validity-factor";
 /// When snapshots are written.
 pub const SAVE: &str = "save";
 
+/// How often nodes are asked at most until what they say was true at one time.
+const ATTEMPTS: usize = 3;
 /// Connections at once for one cluster.
 const AT_ONCE: usize = 32;
 
@@ -44,6 +46,25 @@ pub async fn observe(
     permit: &dyn Permit,
     pods: &mut [Pod],
 ) -> BTreeMap<u16, BTreeMap<NodeId, u64>> {
+    for _ in 0..ATTEMPTS {
+        ask(access, permit, pods).await;
+        if !fails_over(pods) {
+            break;
+        }
+    }
+    open_keys(access, permit, pods).await
+}
+
+/// Whether a node was asked before it was promoted and the one before it after: each says that it is a replica of the other, and their
+/// slots are nobody's.
+fn fails_over(pods: &[Pod]) -> bool {
+    let primaries =
+        pods.iter().filter_map(|pod| pod.redis.as_ref()).filter_map(|node| Some((node.id, node.primary()?)));
+    let primaries: BTreeMap<NodeId, NodeId> = primaries.collect();
+    primaries.iter().any(|(id, primary)| primaries.get(primary) == Some(id))
+}
+
+async fn ask(access: &Access, permit: &dyn Permit, pods: &mut [Pod]) {
     let questions: Vec<_> = pods
         .iter()
         .enumerate()
@@ -62,7 +83,6 @@ pub async fn observe(
             Seen::PasswordRejected | Seen::NoAnswer => (None, None, None, None),
         };
     }
-    open_keys(access, permit, pods).await
 }
 
 /// What became of the questions to one node.
@@ -155,4 +175,34 @@ async fn open_keys(
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Peer, Slots};
+
+    #[test]
+    fn two_replicas_of_each_other_were_asked_at_different_times() {
+        let id = |number: u8| -> NodeId { format!("{number:040x}").parse().unwrap() };
+        let pod = |number: u8, primary: Option<u8>| {
+            let own = Peer {
+                id: id(number),
+                ip: None,
+                pod: None,
+                primary: primary.map(id),
+                handshake: false,
+                failed: false,
+                suspected: false,
+                connected: true,
+                epoch: 1,
+                slots: Slots::default(),
+            };
+            let node = Node { id: id(number), table: vec![own].into(), ..Node::default() };
+            Pod { redis: Some(node), ..Pod::default() }
+        };
+        assert!(fails_over(&[pod(1, Some(2)), pod(2, Some(1)), pod(3, None)]));
+        assert!(!fails_over(&[pod(1, Some(2)), pod(2, None), Pod::default()]));
+        assert!(!fails_over(&[pod(1, Some(2)), Pod::default()]), "its primary did not respond");
+    }
 }

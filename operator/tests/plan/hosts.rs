@@ -144,6 +144,13 @@ fn primaries_move_apart_when_everything_else_is_settled() {
     }
 }
 
+#[test]
+fn primaries_stay_while_pods_come_and_go() {
+    let model = primaries_together(false);
+    let unrest = Observed { unrest: true, ..model.observe() };
+    assert_eq!(plan(&Topology::of(model.goal, &unrest)).step, Step::Settled);
+}
+
 /// A replica takes over the slots that it knows: those that were migrated a moment ago would stay at its former primary.
 #[test]
 fn a_replica_that_lacks_slots_of_its_primary_does_not_take_over() {

@@ -44,6 +44,7 @@ impl Model {
                 .collect()
         };
         Observed {
+            unrest: pods.iter().any(|pod| pod.terminating),
             pods,
             replicas: Some(if self.goal.hibernated { self.replicas } else { self.replicas.max(self.before) }),
             last_owners: BTreeSet::new(),
