@@ -30,7 +30,7 @@ const KEYS_CHECKED: usize = 10_000;
 /// Timeout of a batch: this, plus a second for each [`BYTES_PER_SECOND`].
 const MIGRATE_DEADLINE: Duration = Duration::from_secs(5);
 const BYTES_PER_SECOND: u64 = 20 << 20;
-/// Timeout for replicas of the destination to acknowledge a batch.
+/// Timeout for replicas of the destination to acknowledge all that it has.
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
 /// How long clients cannot write to a primary that is held. If nobody goes on from there, they can again.
 pub const HOLD: Duration = Duration::from_secs(60);
@@ -77,7 +77,7 @@ pub enum ActError {
     },
     /// The replicas of a receiver do not keep up.
     #[error(
-        "only {acknowledged} of {expected} replicas of pod `{pod}` acknowledged the keys that were migrated to it"
+        "only {acknowledged} of {expected} replicas of pod `{pod}` have all keys that were migrated to it; the others follow once all have"
     )]
     ReplicasBehind {
         /// The pod.
@@ -484,8 +484,9 @@ impl Actor<'_> {
         Ok(sizes.into_iter().map(Option::unwrap_or_default).collect())
     }
 
-    /// Moves the keys of open slots in batches. Each has to be at the receiver's replicas before the next is moved: the
-    /// source has deleted it by then. Whether all are moved: it stops after a batch when `ends` says so.
+    /// Moves the keys of open slots in batches. The source deletes a batch at once, so before the next one, and before the first,
+    /// the receiver's replicas must have all that it has: whoever was interrupted before, only one batch can be without a copy.
+    /// Whether all are moved: it stops after a batch when `ends` says so.
     async fn keys(
         &mut self,
         from: &NodeAddress,
@@ -499,6 +500,7 @@ impl Actor<'_> {
         let mut source = self.at(from).await?;
         let mut replace = false;
         loop {
+            self.wait_for_copies(to, copies).await?;
             let mut keys = self.list(from, slots, KEYS_AT_ONCE).await?;
             keys.truncate(KEYS_AT_ONCE);
             if keys.is_empty() {
@@ -518,21 +520,27 @@ impl Actor<'_> {
                     Err(source) => return Err(ActError::Refused { pod: from.pod.clone(), source }),
                 }
             }
-            if copies > 0 {
-                // WAIT is about what was written before the last command of the connection.
-                let mut wait = pipe();
-                let limit = u64::try_from(WAIT_LIMIT.as_millis()).unwrap_or(u64::MAX);
-                wait.cmd("PING").ignore().cmd("WAIT").arg(copies).arg(limit);
-                let (acknowledged,): (usize,) = self.ask(to, "WAIT", &wait).await?;
-                if acknowledged < copies {
-                    let (pod, expected) = (to.pod.clone(), copies);
-                    return Err(ActError::ReplicasBehind { pod, acknowledged, expected });
-                }
-            }
             if ends() {
                 return Ok(false);
             }
         }
+    }
+
+    /// Waits until so many replicas have what the node has.
+    async fn wait_for_copies(&mut self, node: &NodeAddress, copies: usize) -> Result<(), ActError> {
+        if copies == 0 {
+            return Ok(());
+        }
+        // WAIT is about what was written before the last command of the connection.
+        let mut wait = pipe();
+        let limit = u64::try_from(WAIT_LIMIT.as_millis()).unwrap_or(u64::MAX);
+        wait.cmd("PING").ignore().cmd("WAIT").arg(copies).arg(limit);
+        let (acknowledged,): (usize,) = self.ask(node, "WAIT", &wait).await?;
+        if acknowledged < copies {
+            let (pod, expected) = (node.pod.clone(), copies);
+            return Err(ActError::ReplicasBehind { pod, acknowledged, expected });
+        }
+        Ok(())
     }
 
     fn migrate(&self, to: &NodeAddress, keys: &[(u16, Vec<u8>)], replace: bool, limit: Duration) -> Cmd {

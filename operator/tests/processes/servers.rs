@@ -343,7 +343,12 @@ impl Servers {
 
     /// Sends a signal to a server.
     pub(crate) fn signal(&self, ordinal: u32, signal: &str) {
-        crate::signal::send(signal, self.servers[&ordinal].process.id());
+        crate::signal::send(signal, self.process(ordinal));
+    }
+
+    /// Process id of a server.
+    pub(crate) fn process(&self, ordinal: u32) -> u32 {
+        self.servers[&ordinal].process.id()
     }
 
     /// Process ids of all servers.
