@@ -562,6 +562,15 @@ fn every_wrong_value_is_refused() {
                 "{secretName: a, key: ..}",
                 "{secretName: a, key: .}",
                 "{secretName: a, key: a/b}",
+                "{secretName: a, users: [{name: b, secretName: c}]}",
+                "{secretName: a, users: [{name: b, secretName: c, rules: ''}]}",
+                "{secretName: a, users: [{name: 'b c', secretName: c, rules: +@read}]}",
+                "{secretName: a, users: [{name: Default, secretName: c, rules: +@read}]}",
+                "{secretName: a, users: [{name: b, secretName: C, rules: +@read}]}",
+                "{secretName: a, users: [{name: b, secretName: c, key: .., rules: +@read}]}",
+                "{secretName: a, users: [{name: b, secretName: c, rules: +@read >word}]}",
+                "{secretName: a, users: [{name: b, secretName: c, rules: +@read NoPass}]}",
+                "{secretName: a, users: [{name: b, secretName: c, rules: '~*'}, {name: b, secretName: c, rules: '~*'}]}",
                 "secret",
             ]
             .map(|auth| format!("{{size: 3, auth: {auth}}}"))
@@ -627,6 +636,7 @@ fn values_that_work_are_accepted() {
         "{size: 3, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: '1', memory: 1024Mi, example.com/gpu: 1, hugepages-2Mi: 2Mi}}}",
         "{size: 3, storage: {size: 1.5Gi, storageClassName: fast.example-1, deletionPolicy: Delete}}",
         "{size: 3, auth: {secretName: my.secret, key: .dot_Key-1}}",
+        "{size: 3, auth: {secretName: a, users: [{name: App_1, secretName: my.secret, rules: '+@read ~app:* (+set %W~in:*)'}]}}",
         "{size: 3, tls: {secretName: my.secret}}",
         r#"{size: 3, config: {databases: '1', repl-backlog-size: '"64mb"', proto-max-bulk-len: 1GB}}"#,
         "{size: 3, exporter: {}}",

@@ -196,6 +196,7 @@ fn releases_only_add() {
       ClusterRole gives up get pods
       ClusterRole gives up get persistentvolumeclaims
     0.6.0
+      .spec.auth.users
       .spec.recovery.replicaValidityFactor
       .spec.recovery.stoppedPods
       .spec.exporter
@@ -209,6 +210,7 @@ fn releases_only_add() {
       .status.phase Hibernating
       .status.phase Hibernated
       .status.phase Waking
+      .status.users
       ClusterRole list events.events.k8s.io
     ");
 }

@@ -32,6 +32,7 @@ pub mod tls;
 mod trouble;
 mod unrest;
 pub mod upgradeable;
+pub mod users;
 pub mod volumes;
 
 use std::{
@@ -70,6 +71,7 @@ use self::{
     tls::Loads,
     unrest::Unrest,
     upgradeable::{Upgradeable, Work},
+    users::Users,
 };
 use crate::{
     crd::{RedisCluster, v1::RedisClusterStatus},
@@ -153,6 +155,8 @@ struct Memory {
     trust: Option<Trust>,
     /// The nodes that have loaded its certificate.
     loads: Loads,
+    /// The users that nodes should have.
+    users: Users,
     /// Why the last migration skipped slots.
     skipped: Option<String>,
     /// The slots that it left open when it was interrupted.

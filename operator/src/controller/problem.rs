@@ -70,7 +70,7 @@ pub enum Problem {
         name: String,
     },
     /// The Secret lacks the key.
-    #[error("Secret `{name}` has no key `{key}`: add it, or set spec.auth.key")]
+    #[error("Secret `{name}` has no key `{key}`: add it, or name another key in spec.auth")]
     KeyMissing {
         /// Its name.
         name: String,

@@ -48,6 +48,7 @@ use super::{
     tls::{self, Certificate, Loaded},
     trouble::{other_container_fails, redis_has_ended, redis_is_ready, trouble},
     upgradeable::Work,
+    users::{Users, Wanted},
 };
 use crate::{
     crd::{
@@ -179,16 +180,18 @@ impl Reconciler<'_> {
         // All pods that were stopped come back first.
         let before = set.as_ref().filter(|_| !asleep).and_then(hibernate::pods_before);
         let replicas = replicas.max(before);
+        let all_known = replicas.is_some_and(|replicas| pods.len() >= replicas as usize);
         // Before anything else: keys migrate only to a node that accepts the password.
         let stopped = problem.is_some() || self.cluster.spec.paused || asleep;
         if let Some(credentials) = credentials.as_ref().filter(|found| !stopped && found.problem.is_none()) {
             let with_files = pods.iter().all(|pod| pod.has_password_files);
-            let allowed = Allowed {
-                all_known: replicas.is_some_and(|replicas| pods.len() >= replicas as usize),
-                removal: with_files && credentials.has_reached_files(Timestamp::now()),
-            };
+            let allowed =
+                Allowed { all_known, removal: with_files && credentials.has_reached_files(Timestamp::now()) };
             passwords::change(&access, &permit, &mut pods, allowed).await;
         }
+        let old = memory.status.clone().or_else(|| self.cluster.status.clone()).unwrap_or_default();
+        let users = std::mem::take(&mut memory.users);
+        let users = self.users(users, &access, (!stopped).then_some(&permit), &pods, (&old, all_known)).await;
         let mut loaded = None;
         if let Some(certificate) = &certificate {
             loaded = Some(tls::load(&access, &permit, certificate, &mut memory.loads, &pods, !stopped).await);
@@ -200,7 +203,6 @@ impl Reconciler<'_> {
                 pod.outdated |= !pod.has_password_files;
             }
         }
-        let old = memory.status.clone().or_else(|| self.cluster.status.clone()).unwrap_or_default();
         // The phase may have been another one meanwhile.
         let woken = before.is_some() || hibernate::was_hibernated(&old);
         let last_owners = status::last_owners(&old);
@@ -218,17 +220,11 @@ impl Reconciler<'_> {
             (memory.holding, memory.let_go) = (None, Some(Instant::now()));
         }
         observed.let_go = memory.let_go.is_some_and(|since| since.elapsed() < NEXT_HOLD);
-        let recovery = spec.recovery.clone().unwrap_or_default();
         let goal = Goal {
-            size: u32::try_from(spec.size).unwrap_or(1).max(1),
-            replicas_per_shard: u32::try_from(spec.replicas_per_shard).unwrap_or(0),
-            slots: SLOTS,
             initialized: old.initialized == Some(true),
-            update: self.update(&observed),
-            take_over: recovery.quorum_loss == QuorumLoss::Automatic,
-            accept_data_loss: recovery.lost_slots == LostSlots::AcceptDataLoss || self.may_lose_memory(),
             // Pods are not stopped while none could start again.
             hibernated: spec.hibernated && (asleep || uncertified.is_none()),
+            ..self.goal(&observed)
         };
         // The planner needs it; it changes nothing of the topology.
         let promotions = memory.promotions.get_or_insert_with(|| Promotions::new(Instant::now()));
@@ -388,11 +384,14 @@ impl Reconciler<'_> {
             above_limit: &above_limit,
             rotation: &rotation,
             loaded: loaded.as_ref(),
+            users: &users,
             not_created: not_created.as_ref(),
             woken,
             now,
         };
         self.update_status(memory, &old, &view).await?;
+        let pending = users.is_pending();
+        memory.users = users;
         // The other slots continue to migrate.
         let done = done?;
         if let Some(error) = failed {
@@ -401,7 +400,8 @@ impl Reconciler<'_> {
         let repaired = repairs && done.actions > 0;
         let waits = if done.slots > 0 || done.interrupted || repaired { None } else { waits.as_ref() };
         let next = self.next(&plan, waits);
-        let pending = config.pending > 0 && config.refusal.is_none()
+        let pending = pending
+            || config.pending > 0 && config.refusal.is_none()
             || (rotation.is_pending() || loaded.is_some_and(|loaded| !loaded.pending.is_empty()))
                 && problem.is_none();
         let again = pending && plan.step == Step::Settled;
@@ -443,6 +443,21 @@ impl Reconciler<'_> {
     /// Within four node timeouts, no node is promoted twice on purpose.
     fn promotion_pause(&self) -> Duration {
         Duration::from_millis(self.scope.context.defaults.node_timeout_ms.into()) * 4
+    }
+
+    /// What the spec wants of a cluster that is awake.
+    fn goal(&self, observed: &Observed) -> Goal {
+        let spec = &self.cluster.spec;
+        let recovery = spec.recovery.clone().unwrap_or_default();
+        Goal {
+            size: u32::try_from(spec.size).unwrap_or(1).max(1),
+            replicas_per_shard: u32::try_from(spec.replicas_per_shard).unwrap_or(0),
+            slots: SLOTS,
+            update: self.update(observed),
+            take_over: recovery.quorum_loss == QuorumLoss::Automatic,
+            accept_data_loss: recovery.lost_slots == LostSlots::AcceptDataLoss || self.may_lose_memory(),
+            ..Goal::default()
+        }
     }
 
     fn update(&self, observed: &Observed) -> plan::Update {
@@ -574,6 +589,46 @@ impl Reconciler<'_> {
             .map_or_else(|| Certificate::missing(name), |secret| Certificate::of(&secret, Timestamp::now()));
         memory.trust = certificate.trust.clone().or(memory.trust.take());
         Ok(Some(certificate))
+    }
+
+    /// Gives nodes their users, with a permit and once the API server has said what their Secrets have.
+    async fn users(
+        &self,
+        mut users: Users,
+        access: &Access,
+        permit: Option<&Leading<'_>>,
+        pods: &[plan::Pod],
+        (old, all_known): (&RedisClusterStatus, bool),
+    ) -> Users {
+        match permit {
+            Some(permit) if self.read_users(&mut users).await => {
+                users.give(access, permit, pods, &old.users, all_known).await;
+            }
+            _ => users.keep(&old.users),
+        }
+        users
+    }
+
+    /// Reads the Secrets of users, if that is due. Whether the API server has told all of them.
+    async fn read_users(&self, users: &mut Users) -> bool {
+        let declared = self.cluster.spec.auth.as_ref().map(|auth| &auth.users[..]).unwrap_or_default();
+        if !users.is_due(declared) {
+            return true;
+        }
+        let api: Api<Secret> = self.scope.api(self.key);
+        let mut wanted = vec![];
+        for user in declared {
+            let leadership = &self.scope.context.leadership;
+            match call("get", "Secret", api.get_opt(&user.secret_name), leadership).await {
+                Ok(secret) => wanted.push(Wanted::of(user, secret.as_ref())),
+                Err(error) => {
+                    warn!(error = chain(&error), "cannot read the Secret of a user");
+                    return false;
+                }
+            }
+        }
+        users.want(wanted);
+        true
     }
 
     async fn has_pods(&self) -> Result<bool, ReconcileError> {

@@ -15,6 +15,7 @@ use super::{
     passwords::Rotation,
     problem::{CONFIG_REFUSED, NOT_RESIZED, Problem, names},
     tls::Loaded,
+    users::Users,
     volumes::Volumes,
 };
 use crate::{
@@ -60,6 +61,8 @@ pub struct View<'a> {
     pub rotation: &'a Rotation,
     /// How far nodes are with the certificate, if they have TLS.
     pub loaded: Option<&'a Loaded>,
+    /// The users of `spec.auth.users`.
+    pub users: &'a Users,
     /// A pod that Kubernetes does not create.
     pub not_created: Option<&'a NotCreated>,
     /// Whether all pods were stopped, and not all nodes are known to be back.
@@ -89,6 +92,7 @@ pub fn status(old: &RedisClusterStatus, view: &View<'_>) -> RedisClusterStatus {
         slots_covered: known(topology.covered(), old.slots_covered),
         selector: Some(children::selector(&cluster.name_any())),
         phase: Some(phase(old, view, initialized)),
+        users: view.users.names().to_vec(),
         initialized: Some(initialized),
         observed_generation: cluster.metadata.generation,
         conditions: conditions(old, view, initialized),
@@ -561,7 +565,7 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         (true, "MembersMissing", note)
     } else if failed(view.plan.step) && !starting {
         (true, waits, why.clone())
-    } else if let Some((reason, note)) = persistence(view).or_else(|| functions(topology)) {
+    } else if let Some((reason, note)) = flaw(view) {
         (true, reason, note)
     } else if let Some((secret, at)) = view.loaded.and_then(|loaded| Some((&loaded.secret, loaded.expires?)))
     {
@@ -672,6 +676,11 @@ const FILE_SHARE: u64 = 80;
 
 /// What to do about files that cannot be written.
 const LARGER: &str = "check the log of Redis, and enlarge spec.storage.size if the volume is full";
+
+/// What is wrong without keeping the operator from anything: reason and sentence.
+fn flaw(view: &View<'_>) -> Option<(&'static str, String)> {
+    persistence(view).or_else(|| functions(view.topology)).or_else(|| view.users.problem())
+}
 
 /// Primaries that do not have as many function libraries as the others: reason and sentence.
 fn functions(topology: &Topology<'_>) -> Option<(&'static str, String)> {
@@ -1083,6 +1092,7 @@ mod tests {
             above_limit: &[],
             rotation: &Rotation::None,
             loaded,
+            users: &Users::default(),
             not_created,
             woken: was_hibernated(old),
             now: Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use super::v1::{RedisClusterSpec, Resources};
+use super::{
+    user::User,
+    v1::{Auth, RedisClusterSpec, Resources},
+};
 use crate::quantity::amount;
 
 /// What is said to a spec that adds TLS to a cluster, or takes it away. New pods would have to take the place of all old ones at
@@ -83,17 +86,7 @@ pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {
             ));
         }
     }
-    if let Some(auth) = &spec.auth {
-        if !is_name(&auth.secret_name) {
-            wrong.push(format!(
-                "spec.auth.secretName must be a name in lower case letters, digits, `-` and `.`, found `{}`",
-                auth.secret_name
-            ));
-        }
-        if auth.key == "." || auth.key.starts_with("..") {
-            wrong.push(format!("spec.auth.key must be a key that a Secret can have, found `{}`", auth.key));
-        }
-    }
+    wrong.extend(spec.auth.as_ref().map(wrong_auth).unwrap_or_default());
     if let Some(tls) = spec.tls.as_ref().filter(|tls| !is_name(&tls.secret_name)) {
         wrong.push(format!(
             "spec.tls.secretName must be a name in lower case letters, digits, `-` and `.`, found `{}`",
@@ -101,6 +94,48 @@ pub fn wrong_values(spec: &RedisClusterSpec) -> Vec<String> {
         ));
     }
     wrong
+}
+
+/// What nothing can work with in `spec.auth`.
+fn wrong_auth(auth: &Auth) -> Vec<String> {
+    let mut wrong = vec![];
+    if !is_name(&auth.secret_name) {
+        wrong.push(format!(
+            "spec.auth.secretName must be a name in lower case letters, digits, `-` and `.`, found `{}`",
+            auth.secret_name
+        ));
+    }
+    let is_key = |key: &str| key != "." && !key.starts_with("..");
+    if !is_key(&auth.key) {
+        wrong.push(format!("spec.auth.key must be a key that a Secret can have, found `{}`", auth.key));
+    }
+    if let Some(name) = repeated(auth.users.iter().map(|user| &user.name)) {
+        wrong.push(format!("spec.auth.users must name each user once, found `{name}` twice"));
+    }
+    for User { name, secret_name, key, rules } in &auth.users {
+        if name.eq_ignore_ascii_case("default") {
+            wrong.push(
+                "spec.auth.users must not name `default`: spec.auth.secretName has its password".into(),
+            );
+        }
+        if !is_name(secret_name) || !is_key(key) {
+            wrong.push(format!(
+                "spec.auth.users, `{name}`: secretName must be the name of a Secret, and key a key that it can have, found `{secret_name}` and `{key}`"
+            ));
+        }
+        if rules.split_whitespace().any(sets_password) {
+            wrong.push(format!(
+                "spec.auth.users, `{name}`: rules must not have `nopass`, `resetpass`, `reset`, or words that begin with `>`, `<`, `#` or `!`: the Secret has the password"
+            ));
+        }
+    }
+    wrong
+}
+
+/// Whether a rule of `ACL SETUSER` is about passwords.
+fn sets_password(rule: &str) -> bool {
+    let words = ["nopass", "resetpass", "reset"];
+    rule.starts_with(['>', '<', '#', '!']) || words.iter().any(|word| rule.eq_ignore_ascii_case(word))
 }
 
 /// The first that was there before.

@@ -7,6 +7,7 @@ pub mod check;
 pub mod convert;
 pub mod exporter;
 pub mod pods;
+pub mod user;
 pub mod v1;
 pub mod v1alpha1;
 

@@ -11,7 +11,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{exporter::Exporter, pods::Pods};
+use super::{exporter::Exporter, pods::Pods, user::User};
 
 /// The Redis Cluster that the user wants.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -284,6 +284,12 @@ pub struct Auth {
     #[serde(default = "default_key")]
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
     pub key: String,
+
+    /// Users that clients log in as, beside `default`. Every node has them within seconds, also after it restarted. One that is removed here is removed from all nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    pub users: Vec<User>,
 }
 
 /// The certificate of all nodes, in a Secret of the cluster's namespace.
@@ -327,6 +333,10 @@ pub struct RedisClusterStatus {
     /// What the operator is doing, in one word; `conditions` say it in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
+
+    /// Users of `spec.auth.users` that nodes may have. One that is no longer in the spec stays here until no node has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<String>,
 
     /// Whether the cluster was formed once. After that it is only ever repaired, never formed anew, so that lost slots cannot hide lost data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -426,7 +436,7 @@ fn default_image() -> String {
     "docker.io/library/redis:7.2.5".into()
 }
 
-fn default_key() -> String {
+pub(super) fn default_key() -> String {
     "password".into()
 }
 

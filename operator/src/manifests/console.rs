@@ -60,7 +60,7 @@ const UI: &str = "urn:alm:descriptor:com.tectonic.ui";
 const FIRST: [&str; 5] = ["size", "replicasPerShard", "image", "storage", "resources"];
 
 /// Fields that most users never change, with all that is below them.
-const ADVANCED: [&str; 6] = ["auth.key", "config", "exporter", "pods", "recovery", "update"];
+const ADVANCED: [&str; 7] = ["auth.key", "auth.users", "config", "exporter", "pods", "recovery", "update"];
 
 /// Hints that a name and a type do not give.
 const SPECIAL: [(&str, &str); 7] = [

@@ -63,7 +63,9 @@ pub async fn configure<'a>(
 /// What Redis said, if it refused the values.
 pub(super) fn answer(error: &CommandError) -> Option<String> {
     match error {
-        CommandError::Failed { command: "CONFIG SET", source } if source.code() == Some("ERR") => {
+        CommandError::Failed { command: "CONFIG SET" | "ACL SETUSER", source }
+            if source.code() == Some("ERR") =>
+        {
             Some(source.detail().map_or_else(|| source.to_string(), str::to_owned))
         }
         _ => None,

@@ -8,6 +8,7 @@ pub mod observe;
 pub mod parse;
 pub mod passwords;
 pub mod tls;
+pub mod users;
 
 use std::{
     fmt,

@@ -26,6 +26,7 @@ mod signal;
 mod support;
 mod tls;
 mod trouble;
+mod users;
 mod volumes;
 #[path = "../processes/writer.rs"]
 mod writer;
@@ -104,6 +105,7 @@ fn main() {
         trial("a_password_changes_without_replacing_pods_that_have_it_as_files", &redis, |world| {
             world.run(changes::rotated_password)
         }),
+        trial("users_of_the_spec_are_on_all_nodes", &redis, |world| world.run(users::declared)),
         trial("a_pending_pod_does_not_hold_up_shrinking", &redis, |world| world.run(pending)),
         trial("a_pod_is_ready_once_its_node_is_in_sync", &redis, |world| world.run(readiness)),
         trial("copies_of_a_shard_are_on_different_nodes_and_zones", &redis, |world| world.run(placement)),

@@ -20,6 +20,7 @@ mod signal;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
 mod tls;
+mod users;
 mod writer;
 
 use std::{
@@ -96,6 +97,7 @@ fn main() {
             passwords::changed_without_the_previous_one,
         ),
         trial("probes_and_the_last_script_use_the_passwords_of_the_files", passwords::scripts_use_files),
+        trial("declared_users_are_on_every_node", users::on_every_node),
         trial("a_cluster_with_tls_scales_and_fails_over", tls::scales_and_fails_over),
         trial("a_certificate_is_renewed_while_clients_write", tls::renewed_while_clients_write),
         trial("a_new_ca_replaces_the_old_one", tls::new_authority),
@@ -144,6 +146,7 @@ fn flavoured(flavour: Flavour) -> Vec<Trial> {
     let mut trials = trials![
         "a_replica_that_started_without_its_primary_is_elected": a_replica_that_started_alone,
         "redis_takes_every_directive_that_replaces_no_pod": configuration::every_directive,
+        "declared_users_are_on_every_node": users::on_every_node,
     ];
     // Its replicas know open slots.
     if flavour == Flavour::Valkey9 {
