@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::generate::package_file::FILE_NAME as PACKAGE_FILE;
 use crate::source::{Position, Source, Span};
 use crate::suggest::did_you_mean;
 
@@ -113,6 +114,8 @@ pub struct Place {
     pub excerpt: Option<Excerpt>,
     /// A few words beside the marked text.
     pub label: Option<String>,
+    /// The key of the package file that `bundle generate` makes it from: whoever changes the line loses the change.
+    pub made_by: Option<&'static str>,
 }
 
 /// A line of a file and the part of it that a place marks.
@@ -140,7 +143,7 @@ impl fmt::Display for Place {
 impl Place {
     /// A file as a whole.
     pub fn file(path: impl Into<String>) -> Self {
-        Self { path: path.into(), position: None, excerpt: None, label: None }
+        Self { path: path.into(), position: None, excerpt: None, label: None, made_by: None }
     }
 
     /// How many characters it marks in its line.
@@ -161,7 +164,15 @@ impl Place {
             position: Some(position),
             excerpt: Some(Excerpt::cut(line, start, end)),
             label: None,
+            made_by: None,
         }
+    }
+
+    /// Names the key of the package file that makes it.
+    #[must_use]
+    pub fn made_by(mut self, key: Option<&'static str>) -> Self {
+        self.made_by = key;
+        self
     }
 
     /// Words to show beside the marked text.
@@ -237,6 +248,22 @@ impl Finding {
     pub fn subject(mut self, subject: impl Into<String>) -> Self {
         self.subject = Some(subject.into());
         self
+    }
+
+    /// What to change instead of a line that `bundle generate` writes.
+    pub fn generated(&self) -> Option<String> {
+        let key = self.place.as_ref()?.made_by?;
+        Some(format!(
+            "the file is generated: set `{key}` in the package file (`{PACKAGE_FILE}`), and run `olmkit bundle generate`"
+        ))
+    }
+
+    /// What to change instead of a generated line, and the way out.
+    pub fn advice(&self) -> Option<String> {
+        match (self.generated(), &self.help) {
+            (Some(generated), Some(help)) => Some(format!("{generated}; {help}")),
+            (generated, help) => generated.or_else(|| help.clone()),
+        }
     }
 
     /// Names the way out.

@@ -24,6 +24,7 @@ mod images;
 pub mod init;
 mod input;
 mod inputs;
+pub(crate) mod keys;
 mod modes;
 mod namespaces;
 mod output;

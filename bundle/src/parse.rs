@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::annotations;
 use crate::csv::{self, ClusterServiceVersion};
 use crate::finding::{Code, Finding, Place};
+use crate::generate::{HEADER, keys};
 use crate::load::{BundleFile, BundleFiles, Content};
 use crate::source::{Source, Span};
 use crate::yaml::decode::{self, DecodeError, Noted, UnknownField};
@@ -288,7 +289,13 @@ impl<'b, 'a> Object<'b, 'a> {
 
     /// A path in the object, as a place: the value where there is one, else the last key on the way to it.
     pub fn place(&self, path: &[Step<'_>]) -> Place {
-        self.place_at(self.root.locate(path))
+        self.place_at(self.root.locate(path)).made_by(self.made_by(path))
+    }
+
+    /// The key of the package file that `bundle generate` made a field of the object from.
+    pub(crate) fn made_by(&self, path: &[Step<'_>]) -> Option<&'static str> {
+        let is_generated = self.source.text().starts_with(HEADER) && self.kind() == csv::KIND;
+        is_generated.then(|| keys::of_csv(path)).flatten()
     }
 
     /// A finding about a path in the object.
@@ -306,10 +313,13 @@ impl Object<'_, '_> {
         map: &[&str],
         key: &str,
     ) -> Finding {
-        let map: Vec<_> = map.iter().map(|key| Step::from(*key)).collect();
+        let mut map: Vec<_> = map.iter().map(|key| Step::from(*key)).collect();
         let finding = self.finding(code, message, &map);
         match self.root.at(&map).and_then(|node| node.as_mapping()?.entry(key)) {
-            Some(entry) => finding.at(self.place_at(entry.key_span)),
+            Some(entry) => {
+                map.push(key.into());
+                finding.at(self.place_at(entry.key_span).made_by(self.made_by(&map)))
+            }
             None => finding,
         }
     }
@@ -338,6 +348,7 @@ impl Annotations<'_, '_> {
             Some(entry) => entry.value.span,
             None => self.file.root().map_or(Span::at(0), |root| root.locate(&["annotations".into()])),
         };
-        self.file.place_at(span)
+        let is_generated = self.file.source.text().starts_with(HEADER);
+        self.file.place_at(span).made_by(is_generated.then(|| keys::of_bundle_annotation(key)).flatten())
     }
 }

@@ -142,6 +142,7 @@ pub(super) fn finding_json(finding: &Finding) -> json::Finding {
         path: place.map(|place| place.path.clone()),
         line: position.map(|position| position.line),
         column: position.map(|position| position.column),
+        package_file_key: place.and_then(|place| place.made_by),
         old: finding.other.as_ref().map(place_json),
         new: place.filter(|_| finding.code.suite == diff::codes::SUITE).map(place_json),
         olm_v1: finding.v1.clone().map(|v1| json::OlmV1 {
@@ -172,6 +173,9 @@ pub(super) fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Resul
     }
     if let Some(other) = &finding.other {
         group = show(group, other, AnnotationKind::Context);
+    }
+    if let Some(generated) = finding.generated() {
+        group = group.element(Severity::NOTE.message(generated));
     }
     if let Some(help) = &finding.help {
         group = group.element(Severity::HELP.message(printable(help).into_owned()));
@@ -204,7 +208,9 @@ fn render(group: Group<'_>) -> String {
 
 fn show<'a>(group: Group<'a>, place: &Place, kind: AnnotationKind) -> Group<'a> {
     let path = one_line(&place.path).into_owned();
-    let Some(position) = place.position else { return group.element(Origin::path(path)) };
+    // A line of a generated file is not the one to change.
+    let position = place.position.filter(|_| place.made_by.is_none());
+    let Some(position) = position else { return group.element(Origin::path(path)) };
     let (line, column) = (position.line as usize, position.column as usize);
     let Some(excerpt) = place.excerpt.as_ref().filter(|excerpt| !excerpt.line.trim().is_empty()) else {
         return group.element(Origin::path(path).line(line).char_column(column));

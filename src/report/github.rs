@@ -25,7 +25,7 @@ pub(super) fn annotations(answer: &Checked) -> String {
             }
         }
         properties.push(format!("title={}", property(finding.code.name)));
-        let help = finding.help.as_ref().map(|help| format!("\n{help}")).unwrap_or_default();
+        let help = finding.advice().map(|help| format!("\n{help}")).unwrap_or_default();
         let message = data(&format!("{}{help}", finding.message));
         // A text takes everything.
         let _ = writeln!(text, "::{command} {}::{message}", properties.join(","));

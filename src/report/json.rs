@@ -91,6 +91,9 @@ pub struct Finding {
     pub line: Option<u32>,
     /// The column in characters, from 1.
     pub column: Option<u32>,
+    /// For a file that `bundle generate` wrote, the key of the package file to change instead of the line.
+    #[serde(rename = "packageFileKey", skip_serializing_if = "Option::is_none")]
+    pub package_file_key: Option<&'static str>,
     /// The other place, when two contradict each other; for `bundle diff` the place in the old version.
     pub old: Option<Old>,
     /// For `bundle diff`, the place in the new version.

@@ -40,8 +40,8 @@ fn line(finding: &Finding) -> String {
         let _ = write!(text, ", {}", place(new));
     }
     text += ")";
-    if let Some(help) = &finding.help {
-        let _ = write!(text, ": {}", one_line(help));
+    if let Some(help) = finding.advice() {
+        let _ = write!(text, ": {}", one_line(&help));
     }
     text + "\n"
 }

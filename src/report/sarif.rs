@@ -176,7 +176,7 @@ fn descriptor(code: &'static Code) -> Descriptor {
 }
 
 fn result(finding: &Finding, rule_index: usize) -> SarifResult {
-    let help = finding.help.as_ref().map(|help| format!(" (help: {help})")).unwrap_or_default();
+    let help = finding.advice().map(|help| format!(" (help: {help})")).unwrap_or_default();
     let mut locations: Vec<_> = finding.place.iter().map(location).collect();
     if let (Some(location), Some(subject)) = (locations.first_mut(), &finding.subject) {
         location

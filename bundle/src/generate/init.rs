@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use super::base::Base;
 use super::cargo::CargoFile;
 use super::icon;
+use super::keys::{self, ANNOTATIONS, OF_ONE_NAME};
 use super::package_file::{self, VERSION_POLICIES};
 use crate::csv::annotation;
 use crate::yaml::write;
@@ -52,21 +53,8 @@ pub struct Found<'f> {
     pub kinds: Vec<String>,
 }
 
-/// What the package file and the ClusterServiceVersion's `spec` call by one name.
-const OF_ONE_NAME: [&str; 9] = [
-    "displayName",
-    "provider",
-    "maintainers",
-    "links",
-    "keywords",
-    "maturity",
-    "minKubeVersion",
-    "relatedImages",
-    "nativeAPIs",
-];
-
 /// The keys in the order in which people fill them in, each with an example.
-const KEYS: [(&str, &str); 54] = [
+pub(super) const KEYS: [(&str, &str); 54] = [
     ("package", "my-operator"),
     ("version", "0.1.0"),
     ("release", "'1'"),
@@ -264,23 +252,7 @@ fn from_csv(csv: &Json, stays: bool, values: &mut Map<String, Json>, files: &mut
     annotations(csv, values, files);
     set(values, "labels", csv["metadata"]["labels"].clone());
     // Everything else stays as it is.
-    let handled = [
-        "description",
-        "icon",
-        "installModes",
-        "customresourcedefinitions",
-        "apiservicedefinitions",
-        "install",
-        "webhookdefinitions",
-        "version",
-        "release",
-        "replaces",
-        "skips",
-    ];
-    let rest = spec.as_object().into_iter().flatten().filter(|(key, _)| {
-        let key = key.as_str();
-        !handled.contains(&key) && !OF_ONE_NAME.contains(&key)
-    });
+    let rest = spec.as_object().into_iter().flatten().filter(|(key, _)| !keys::is_known(key));
     let rest: Map<String, Json> = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
     if !rest.is_empty() {
         set(values, "csv", json!({ "spec": rest }));
@@ -311,17 +283,11 @@ fn annotations(csv: &Json, values: &mut Map<String, Json>, files: &mut BTreeMap<
         let text = value.as_str().unwrap_or("");
         match key.as_str() {
             annotation::CREATED_AT | annotation::SKIP_RANGE => {}
-            annotation::CAPABILITIES => set(values, "capabilities", value.clone()),
             annotation::CATEGORIES => {
                 let categories: Vec<_> =
                     text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
                 set(values, "categories", json!(categories));
             }
-            annotation::CONTAINER_IMAGE => set(values, "containerImage", value.clone()),
-            annotation::REPOSITORY => set(values, "repository", value.clone()),
-            annotation::SUPPORT => set(values, "support", value.clone()),
-            annotation::SUGGESTED_NAMESPACE => set(values, "suggestedNamespace", value.clone()),
-            "license" => set(values, "license", value.clone()),
             annotation::ALM_EXAMPLES | annotation::OLM_EXAMPLES => {
                 let examples = serde_json::from_str::<Vec<Json>>(text).unwrap_or_default();
                 let documents: Vec<_> =
@@ -332,7 +298,10 @@ fn annotations(csv: &Json, values: &mut Map<String, Json>, files: &mut BTreeMap<
                 }
             }
             key if key.starts_with("operators.operatorframework.io/") => {}
-            key => drop(rest.insert(key.to_owned(), text.to_owned())),
+            key => match ANNOTATIONS.into_iter().find(|(known, _)| *known == key) {
+                Some((_, setting)) => set(values, setting, value.clone()),
+                None => drop(rest.insert(key.to_owned(), text.to_owned())),
+            },
         }
     }
     set(values, "annotations", json!(rest));

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::finding::{Code, Finding};
+use crate::generate::HEADER;
 use crate::parse::{Bundle, File};
 use crate::yaml::{Mapping, Node, Step};
 
@@ -82,7 +83,9 @@ impl<'b, 'a> Dependency<'b, 'a> {
         message: impl Into<String>,
         path: &[Step<'_>],
     ) -> Finding {
-        let place = self.file.place_at(self.node.locate(path));
+        let is_generated = self.file.source.text().starts_with(HEADER);
+        let key = is_generated.then_some("dependencies");
+        let place = self.file.place_at(self.node.locate(path)).made_by(key);
         Finding::new(code, message).at(place).subject(self.file.path)
     }
 }

@@ -116,3 +116,98 @@ fn an_extra_service_account_that_nothing_knows_is_refused() {
         assert_eq!(said(&found, "package-value-invalid"), "", "{name}");
     }
 }
+
+/// A package file with one key a line, and every key that makes a field of the ClusterServiceVersion as it is.
+const EVERY_FIELD: &str = "\
+package: echo
+version: 0.1.0
+release: '1'
+displayName: Echo
+description: Says it again.
+provider: {name: Example}
+maintainers: [{name: Somebody, email: somebody@example.com}]
+links: [{name: Docs, url: 'https://example.com'}]
+keywords: [echo]
+categories: [Database]
+capabilities: Basic Install
+maturity: alpha
+minKubeVersion: 1.28.0
+installModes: [AllNamespaces]
+license: Apache-2.0
+repository: https://example.com/echo
+support: Example
+containerImage: quay.io/example/echo:v1
+suggestedNamespace: echo-system
+replaces: echo.v0.0.9
+skips: [echo.v0.0.8]
+skipRange: '>=0.0.1 <0.1.0'
+descriptors: [{kind: Echo, displayName: Echo, spec: [{path: size, displayName: Size}]}]
+requiredCrds: [{name: stores.example.com, version: v1, kind: Store}]
+requiredApiServices: [{group: metrics.example.com, version: v1, kind: Metric, name: metrics}]
+nativeAPIs: [{group: apps, version: v1, kind: Deployment}]
+relatedImages: [{name: cache, image: 'quay.io/example/cache:v1'}]
+annotations: {example.com/team: things}
+labels: {example.com/team: things}
+csv: {spec: {cleanup: {enabled: true}}}
+";
+
+#[test]
+fn every_field_knows_the_key_that_makes_it() {
+    let generated = Input { texts: &[CRD, DEPLOYMENT, RBAC], package: Some(EVERY_FIELD), ..Input::default() };
+    let generated = generated.run();
+    let mut keys = std::collections::BTreeSet::new();
+    for origin in &generated.origins {
+        let (field, origin) = origin.rsplit_once(" <- ").unwrap();
+        let Some(place) = origin.strip_prefix("package file olmkit.yaml:") else { continue };
+        let line = place.split(':').next().unwrap().parse::<usize>().unwrap();
+        let (key, _) = EVERY_FIELD.lines().nth(line - 1).unwrap().split_once(':').unwrap();
+        let path = super::super::explain::parse(field.split(" = ").next().unwrap()).unwrap();
+        let path = path.iter().map(|step| match step {
+            PathStep::Key(key) => crate::yaml::Step::Key(key),
+            PathStep::Index(at) => crate::yaml::Step::Index(*at),
+        });
+        assert_eq!(keys::of_csv(&path.collect::<Vec<_>>()), Some(key), "{field}");
+        keys.insert(key);
+    }
+    // The name is made of two.
+    assert_eq!(keys.len(), EVERY_FIELD.lines().count() - 1, "{keys:?}");
+}
+
+#[test]
+fn findings_about_a_generated_bundle_name_the_key() {
+    let package = "{package: echo, version: 0.1.0, links: [{name: Docs, url: docs}], categories: [Echoes]}";
+    let generated =
+        Input { texts: &[CRD, DEPLOYMENT, RBAC], package: Some(package), ..Input::default() }.run();
+    let file = |(path, text)| BundleFile { path, content: Content::Text(text) };
+    let files = generated.files.into_iter().map(file);
+    let files = BundleFiles { name: "bundle".into(), files: files.collect() };
+    let said = validate::validate(&Bundle::parse(&files), validate::SUITES);
+    let said = said.iter().map(|finding| {
+        let key = finding.place.as_ref().and_then(|place| place.made_by);
+        format!("{} {}", finding.code.name, key.unwrap_or("-"))
+    });
+    insta::assert_snapshot!(said.collect::<Vec<_>>().join("\n"), @r"
+    csv-category-unknown categories
+    csv-icon-missing icon
+    csv-min-kube-version-missing minKubeVersion
+    csv-api-without-example samples
+    openshift-finalizers-right -
+    security-wildcard -
+    openshift-image-by-tag -
+    container-without-requests -
+    csv-link-url-invalid links
+    csv-provider-missing provider
+    security-wildcard -
+    security-wildcard -
+    openshift-channel-name channels
+    ");
+    // What somebody wrote by hand is theirs to change.
+    let own = files.files.into_iter().map(|mut file| {
+        let text = file.content.text().unwrap().strip_prefix(HEADER).unwrap().to_owned();
+        file.content = Content::Text(text);
+        file
+    });
+    let files = BundleFiles { name: "bundle".into(), files: own.collect() };
+    let said = validate::validate(&Bundle::parse(&files), validate::SUITES);
+    assert!(said.iter().all(|finding| finding.generated().is_none()));
+}

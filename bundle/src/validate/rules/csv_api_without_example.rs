@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use crate::csv::GroupVersionKind;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::{Code, Finding, Findings, Level};
 use crate::validate::facts::Facts;
 use crate::validate::{OLM, Rule};
 use crate::yaml::steps;
@@ -25,13 +25,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         if !seen.insert(&api.gvk) {
             continue;
         }
+        let place = csv.object.place(steps!("spec", api.list, "owned", api.index, "kind"));
         findings.push(
-            csv.object
-                .finding(
-                    &RULE.code,
-                    format!("`{}` has no example", api.gvk),
-                    steps!("spec", api.list, "owned", api.index, "kind"),
-                )
+            Finding::new(&RULE.code, format!("`{}` has no example", api.gvk))
+                .at(place.made_by(csv.object.made_by(steps!("metadata", "annotations", examples.key))))
                 .subject(api.gvk.to_string())
                 .help(format!("add one to the annotation `{}`", examples.key)),
         );

@@ -1,4 +1,4 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::{Code, Finding, Findings, Level};
 use crate::validate::facts::Facts;
 use crate::validate::{GOOD_PRACTICES, Rule};
 use crate::yaml::steps;
@@ -18,10 +18,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let crds = &csv.typed.spec.custom_resource_definitions;
     for (list, crds) in [("owned", &crds.owned), ("required", &crds.required)] {
         for (index, crd) in crds.iter().enumerate().filter(|(_, crd)| crd.description.is_empty()) {
-            let path = steps!("spec", "customresourcedefinitions", list, index, "name");
+            let path = |field: &'static str| {
+                steps!("spec", "customresourcedefinitions", list, index, field).to_owned()
+            };
+            let place = csv.object.place(&path("name")).made_by(csv.object.made_by(&path("description")));
             findings.push(
-                csv.object
-                    .finding(&RULE.code, format!("the {list} `{}` has no description", crd.name), path)
+                Finding::new(&RULE.code, format!("the {list} `{}` has no description", crd.name))
+                    .at(place)
                     .subject(crd.name.as_str())
                     .help("add `description`, a sentence about the custom resource"),
             );
