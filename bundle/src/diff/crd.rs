@@ -147,7 +147,12 @@ impl<'b, 'a> Comparison<'b, 'a> {
         let strategy = |crd: Crd<'_, '_>| crd.text(steps!("spec", "conversion", "strategy")) == "Webhook";
         let (code, message) = match (strategy(old), strategy(new)) {
             (false, true) => (&codes::CRD_CONVERSION_ADDED, "a webhook now converts between versions"),
-            (true, false) => (&codes::CRD_CONVERSION_REMOVED, "the conversion webhook is removed"),
+            (true, false) => {
+                let message = "the conversion webhook is removed: until one is set again, Kubernetes only changes `apiVersion`, and a write in another version than the stored one loses fields";
+                let found = self.push_at(&codes::CRD_CONVERSION_REMOVED, "", message.to_owned(), path);
+                found.help = Some("keep `spec.conversion` in the CRD, also where the ClusterServiceVersion has a `ConversionWebhook`: OLM replaces the CRD first, and sets the webhook seconds later".into());
+                return;
+            }
             (true, true) => match (old.get(path), new.get(path)) {
                 (Some(from), Some(to)) if filled_in(from) != filled_in(to) => {
                     (&codes::CRD_CONVERSION_CHANGED, "the conversion webhook changes")

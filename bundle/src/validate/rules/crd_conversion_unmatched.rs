@@ -35,6 +35,15 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             let finding = object.finding(&RULE.code, message, path);
             findings.push(finding.help("add a `ConversionWebhook` with the CRD in `conversionCRDs` to `spec.webhookdefinitions`: OLM then makes its Service and certificate"));
         }
+        let served = crd.versions().iter().filter(|version| version.is_served()).count();
+        if converts(&name) && served > 1 && crd.text(steps!("spec", "conversion", "strategy")) != "Webhook" {
+            let message = format!(
+                "a webhook converts `{}`, and the CRD has no `spec.conversion`: during each upgrade Kubernetes converts without it for some seconds, and a write in another version than the stored one loses fields",
+                plain(&name)
+            );
+            let finding = object.finding(&RULE.code, message, steps!("spec", "conversion"));
+            findings.push(finding.help("set `spec.conversion` with `strategy: Webhook` in the CRD: OLM puts its own Service and certificate there"));
+        }
         if converts(&name) && crd.preserves_unknown_fields() {
             let message =
                 format!("`{}` preserves unknown fields, and then no webhook can convert it", plain(&name));
