@@ -124,12 +124,22 @@ fn what_kubernetes_refuses_is_not_installed() {
             all.push(all[0].clone());
         });
     };
+    let old_budget = |world: &mut World| {
+        world.add_manifest(
+            "demo.v0.1.0",
+            json!({
+                "apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "demo"},
+                "spec": {"minAvailable": 1},
+            }),
+        );
+    };
     let port = in_pod(|container| container["ports"] = json!([{"containerPort": 99999}]));
     let quantity = in_pod(|container| container["resources"] = json!({"requests": {"cpu": "1x"}}));
     let image = in_pod(|container| container["image"] = json!("registry.example.com/demo: 1"));
     type Fault<'f> = &'f dyn Fn(&mut World);
-    let cases: [(Fault<'_>, &str); 5] = [
+    let cases: [(Fault<'_>, &str); 6] = [
         (&rule_without_verbs, "is invalid: \"rules[0]\" has no verbs"),
+        (&old_budget, "\"PodDisruptionBudget\" of \"policy/v1beta1\" was removed in Kubernetes 1.25"),
         (
             &twice,
             "install strategy failed: \"demo-controller\" cannot name a deployment: another one has the name",

@@ -7,7 +7,7 @@ use crate::version::{Version, parse_tolerant, precedence};
 /// A kind in a version that is no longer served.
 #[derive(Debug)]
 pub(super) struct Removal {
-    group: &'static str,
+    pub(super) group: &'static str,
     version: &'static str,
     pub(super) kind: &'static str,
     /// The minor version of Kubernetes 1 that was the first without it.

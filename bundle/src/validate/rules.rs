@@ -106,6 +106,7 @@ mod file_unreadable;
 mod image_platform_missing;
 mod image_platform_narrower;
 mod image_uninspected;
+mod manifest_api_removed;
 pub(super) mod manifest_content_invalid;
 mod manifest_duplicate;
 mod manifest_field_unknown;
@@ -270,6 +271,7 @@ pub(super) static ALL: &[&Rule] = &[
     &image_platform_missing::RULE,
     &image_platform_narrower::RULE,
     &image_uninspected::RULE,
+    &manifest_api_removed::RULE,
     &manifest_content_invalid::RULE,
     &manifest_duplicate::RULE,
     &manifest_field_unknown::RULE,

@@ -237,7 +237,7 @@ fn broken_bundles_break_no_rule() {
         seeds.iter().filter(|files| size(files) < 20_000 && !files.files.is_empty()).collect();
     let mut random = Random(7);
     let mut codes = BTreeSet::new();
-    for round in 0..3_000 {
+    for round in 0..6_000 {
         let mut files = seeds[round % seeds.len()].clone();
         for _ in 0..1 + random.below(4) {
             let file = random.below(files.files.len());
@@ -402,6 +402,7 @@ fn the_table_of_rules() {
     image-platform-missing error multiarch
     image-platform-narrower warning multiarch
     image-uninspected warning multiarch
+    manifest-api-removed error install
     manifest-content-invalid error install
     manifest-duplicate warning install
     manifest-field-unknown warning strict

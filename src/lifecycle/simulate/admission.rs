@@ -9,8 +9,12 @@ use serde_json::{Value, json};
 /// What is wrong with an object of a bundle.
 pub(super) fn object(object: &Value) -> Option<String> {
     // Schemas are large, and other rules look at them.
-    let is_crd = object["kind"] == "CustomResourceDefinition";
-    if is_crd { None } else { first(object, &["access-rule-invalid", "manifest-content-invalid"]) }
+    if object["kind"] == "CustomResourceDefinition" {
+        let bare =
+            json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": {"name": "crd"}});
+        return first(&bare, &["manifest-api-removed"]);
+    }
+    first(object, &["access-rule-invalid", "manifest-api-removed", "manifest-content-invalid"])
 }
 
 /// What is wrong with the Deployments of a ClusterServiceVersion; also with the name of an image, which is found out on a node.

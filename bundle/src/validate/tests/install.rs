@@ -262,6 +262,11 @@ fn what_kubernetes_or_olm_refuse_at_installation() {
             "# manifests/monitor.yaml\napiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: a, labels: {x: [b]}}\n# metadata/",
             "manifest-content-invalid",
         ),
+        (
+            "# metadata/",
+            "# manifests/budget.yaml\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: cache}\nspec: {minAvailable: 1}\n# metadata/",
+            "manifest-api-removed",
+        ),
         // What is beside it.
         ("package.v1: cache", "package.v1: Cache", "package-name-invalid"),
         ("default.v1: stable", "default.v1: stabel", "default-channel-unknown"),
