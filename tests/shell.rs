@@ -150,6 +150,24 @@ fn help_that_cannot_be_printed_is_an_error() {
     }
 }
 
+/// Nobody reads the answer: the command ends without a word about that, and with the exit code that it has with a reader.
+#[test]
+fn the_exit_code_is_that_of_the_command_without_a_reader() {
+    let dir = place();
+    fs::create_dir_all(dir.path().join("none/manifests")).unwrap();
+    for (arguments, code) in [(&["bundle", "validate", "none"][..], 1), (&["version"], 0), (&["--help"], 0)] {
+        for redirection in [">&-", "| true", "2>&- >&-"] {
+            let script = format!("\"$0\" \"$@\" {redirection}; exit ${{PIPESTATUS[0]}}");
+            let mut bash = Command::new("bash");
+            bash.args(["-c", &script, env!("CARGO_BIN_EXE_olmkit")]).args(arguments);
+            let output = bash.current_dir(dir.path()).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(code), "{arguments:?} {redirection}: {said}");
+            assert!(!said.contains("standard output"), "{arguments:?} {redirection}: {said}");
+        }
+    }
+}
+
 /// A script that a shell is to read must not become JSON, nor be text where JSON was asked for.
 #[test]
 fn scripts_and_pages_are_text_only() {
