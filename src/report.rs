@@ -215,7 +215,8 @@ impl Printer {
 
     /// Prints a text that is escaped as its format wants.
     fn raw(&mut self, text: &str) -> io::Result<()> {
-        self.out.raw()?.write_all(text.as_bytes())
+        // There are no colours in it to take away again, which takes as long as all else.
+        self.out.raw()?.as_inner().lock().write_all(text.as_bytes())
     }
 
     /// A reader that has had enough is no failure; any other fault of the stream is.

@@ -12,13 +12,12 @@ const CONTEXT: usize = 3;
 
 /// The unified diff from one text to another, with `a/NAME` and `b/NAME` in its header; `/dev/null` for a file that is absent. Empty when they
 /// are the same.
-pub(super) fn unified(name: &str, old: Option<&str>, new: Option<&str>) -> String {
+pub(super) fn unified<'t>(name: &str, old: Option<&'t str>, new: Option<&'t str>) -> String {
     if old == new {
         return String::new();
     }
-    let lines = |text: Option<&'_ str>| -> Vec<String> {
-        text.unwrap_or_default().split_inclusive('\n').map(str::to_owned).collect()
-    };
+    let lines =
+        |text: Option<&'t str>| -> Vec<&'t str> { text.unwrap_or_default().split_inclusive('\n').collect() };
     let (a, b) = (lines(old), lines(new));
     // Most lines are the same, before and after the change: only those between are compared.
     let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
@@ -55,7 +54,7 @@ pub(super) fn write_unified(diff: &str, out: &mut dyn io::Write) -> io::Result<b
 /// The note below a difference that cannot be applied as it is shown.
 pub(super) const ESCAPED: &str = "note: control characters are shown as `\\r` or `\\u{1b}`: to apply the diff, take it from `--output json`";
 
-fn write_hunk(out: &mut String, group: &[DiffOp], left: &[String], right: &[String], offset: usize) {
+fn write_hunk(out: &mut String, group: &[DiffOp], left: &[&str], right: &[&str], offset: usize) {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
     let range = |from: usize, to: usize| match to - from {
         0 => format!("{},0", from + offset),

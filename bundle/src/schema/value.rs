@@ -40,6 +40,9 @@ pub fn check(value: &Node<'_>, schema: Schema<'_, '_>, is_resource: bool) -> Che
     walk.found
 }
 
+/// How many patterns are kept compiled: each takes ten kilobytes and more.
+const MOST_PATTERNS: usize = 1_000;
+
 struct Walk {
     found: Checked,
     path: String,
@@ -186,6 +189,9 @@ impl Walk {
         let pattern = schema.text("pattern");
         if pattern.is_empty() {
             return;
+        }
+        if self.patterns.len() == MOST_PATTERNS && !self.patterns.contains_key(&*pattern) {
+            self.patterns.clear();
         }
         let compiled = self.patterns.entry(pattern.clone().into_owned()).or_insert_with(|| {
             // A schema with a wrong pattern is refused as it is.

@@ -1,6 +1,6 @@
 //! Mermaid, line for line as `opm alpha render-graph` writes it (operator-registry `alpha/declcfg/write.go`).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
 use olmkit_bundle::printable::one_line;
@@ -29,6 +29,7 @@ pub(super) fn text(drawing: &Drawing) -> String {
             }
             let mut skipped: HashSet<&str> = HashSet::new();
             let node = |name: &str| format!("{channel_id}-{}[{}]", id(name), label(name));
+            let mut nodes: HashMap<&str, String> = HashMap::new();
             for entry in &channel.entries {
                 let new = node(&entry.name);
                 let _ = writeln!(out, "      {new}");
@@ -47,14 +48,12 @@ pub(super) fn text(drawing: &Drawing) -> String {
                     links.draw(!is_new);
                 }
                 let is_skipped = skipped.contains(entry.name.as_str());
+                let range = entry.range.as_ref().map_or("", |range| range.as_str());
+                let range = label(&format!("skipRange({range})"));
                 for old in channel.named(&entry.in_range) {
-                    let range = entry.range.as_ref().map_or("", |range| range.as_str());
-                    let _ = writeln!(
-                        out,
-                        "      {}-- {} --> {new}",
-                        node(old),
-                        label(&format!("skipRange({range})"))
-                    );
+                    // Ranges over each other make thousands of edges to every entry.
+                    let old = nodes.entry(old).or_insert_with(|| node(old));
+                    let _ = writeln!(out, "      {old}-- {range} --> {new}");
                     links.draw(is_skipped);
                 }
                 if let Some(old) = &entry.replaces {
