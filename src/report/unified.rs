@@ -10,6 +10,9 @@ use super::printable;
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
 
+/// Of more lines, Myers would take time in the square of those that moved.
+const FEW: usize = 10_000;
+
 /// The unified diff from one text to another, with `a/NAME` and `b/NAME` in its header; `/dev/null` for a file that is absent. Empty when they
 /// are the same.
 pub(super) fn unified<'t>(name: &str, old: Option<&'t str>, new: Option<&'t str>) -> String {
@@ -31,7 +34,8 @@ pub(super) fn unified<'t>(name: &str, old: Option<&'t str>, new: Option<&'t str>
         None => "/dev/null".to_owned(),
     };
     let mut out = format!("--- {}\n+++ {}\n", side("a", old), side("b", new));
-    for group in group_diff_ops(capture_diff_slices(Algorithm::Myers, left, right), CONTEXT) {
+    let algorithm = if left.len() + right.len() <= FEW { Algorithm::Myers } else { Algorithm::Patience };
+    for group in group_diff_ops(capture_diff_slices(algorithm, left, right), CONTEXT) {
         write_hunk(&mut out, &group, left, right, from);
     }
     out

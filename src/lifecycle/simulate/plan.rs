@@ -193,3 +193,21 @@ fn as_step(csv: &str, catalog: &(String, String), object: &Value) -> Value {
         "status": "Unknown",
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn olm_reads_null_as_nothing_and_any_version_as_its_own() {
+        let published = json!({
+            "apiVersion": "v1alpha1", "kind": "ClusterServiceVersion", "metadata": {"name": "store.v1.0.0", "labels": null},
+            "spec": {"resources": null, "links": [{"name": "Docs", "url": null}]},
+        });
+        let read = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": "store.v1.0.0"}, "spec": {"links": [{"name": "Docs"}]},
+        });
+        assert_eq!(as_typed(published), read);
+    }
+}
