@@ -7,6 +7,7 @@ use std::time::Duration;
 use olmkit::lifecycle::api::{Key, known};
 use olmkit::lifecycle::decide::Accept;
 use olmkit::lifecycle::doctor::{self, Scope, diagnose};
+use olmkit::lifecycle::install::Install;
 use olmkit::lifecycle::offer::Offer;
 use olmkit::lifecycle::upgrade::Upgrade;
 use olmkit_catalog::fbc::Catalog;
@@ -120,13 +121,27 @@ fn a_version_that_needs_a_newer_kubernetes_is_refused() {
 
 #[test]
 fn a_version_that_the_operator_group_no_longer_fits_is_refused() {
-    check("unsupported-install-mode", |world| {
+    let mut world = check("unsupported-install-mode", |world| {
         world.change_csv("demo.v0.2.0", |csv| {
             for mode in csv["spec"]["installModes"].as_array_mut().unwrap() {
                 mode["supported"] = json!(mode["type"] == "AllNamespaces");
             }
         });
     });
+    let repairs = |world: &mut World| -> Vec<String> {
+        let scope = Scope { name: Some("demo".into()), namespace: Some(NS.into()) };
+        let now = olmkit::lifecycle::cluster::Cluster::time_of_day(&world.cluster);
+        let seen = doctor::observe(&mut world.cluster, &scope, Some(now)).unwrap();
+        let found = diagnose(&seen, &scope);
+        assert_eq!(found.causes[0].code, "unsupported-install-mode", "{found:#?}");
+        found.causes[0].repair.iter().map(|repair| repair.command.to_string()).collect()
+    };
+    let widens = |command: &String| command.contains("/spec/targetNamespaces");
+    assert!(repairs(&mut world).iter().any(widens));
+    // The package elsewhere would lose its Deployment by that, also where only one namespace is asked about.
+    world.install(Install { namespace: "there".into(), ..demo(Some("0.1.0")) }).unwrap();
+    let rest = repairs(&mut world);
+    assert!(!rest.is_empty() && !rest.iter().any(widens), "{rest:?}");
 }
 
 #[test]

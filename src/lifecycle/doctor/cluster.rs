@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::doc::Doc;
 use super::lean::{lean, metadata_of};
 use super::observation::Observation;
-use super::{Cause, Scope, State, diagnose, namespaces, unpack, workloads};
+use super::relations::owned_crds;
+use super::{Cause, Scope, State, codes, diagnose, namespaces, unpack, workloads};
 use crate::lifecycle::api::{Resource, known, label};
 use crate::lifecycle::cluster::{Cluster, ClusterError, Selection};
 use crate::lifecycle::olm::{CATALOG_OPERATOR, OLM_OPERATOR};
@@ -32,6 +33,8 @@ struct Part {
 struct Suspects {
     operators: BTreeSet<String>,
     catalogs: BTreeSet<String>,
+    /// Whether a repair may change which namespaces an OperatorGroup selects.
+    are_groups: bool,
 }
 
 impl Suspects {
@@ -134,22 +137,79 @@ pub fn complete(
     let ill = suspects(&seen, scope);
     around(cluster, &mut seen, &ill, within)?;
     bundles(cluster, &mut seen)?;
-    let crds: BTreeSet<String> = seen
-        .of("ClusterServiceVersion")
-        .flat_map(|csv| csv.list("/status/requirementStatus"))
-        .filter(|one| one["kind"] == "CustomResourceDefinition" && one["status"] != "Present")
-        .filter_map(|one| one["name"].as_str().map(str::to_owned))
-        .collect();
-    for name in crds {
-        get(cluster, &mut seen, &known::CRD, "", &name)?;
-    }
+    crds(cluster, &mut seen)?;
     if mentions_webhook(&seen) {
         for kind in [&known::VALIDATING_WEBHOOK, &known::MUTATING_WEBHOOK] {
             part_of(cluster, &mut seen, &Part { kind, selection: ALL }, None, |_| true)?;
         }
     }
+    if let Some(namespace) = within.filter(|_| ill.are_groups) {
+        elsewhere(cluster, &mut seen, namespace)?;
+    }
     settle(&mut seen);
     Ok(seen)
+}
+
+/// The CRDs that versions complain of.
+fn crds(cluster: &mut dyn Cluster, seen: &mut Observation) -> Result<(), ClusterError> {
+    let required = seen
+        .of("ClusterServiceVersion")
+        .flat_map(|csv| csv.list("/status/requirementStatus"))
+        .filter(|one| one["kind"] == "CustomResourceDefinition" && one["status"] != "Present")
+        .filter_map(|one| one["name"].as_str());
+    let names: BTreeSet<String> = required.map(str::to_owned).collect();
+    for name in names {
+        get(cluster, seen, &known::CRD, "", &name)?;
+    }
+    Ok(())
+}
+
+/// The operators of other namespaces that provide the same APIs, where they may be looked at: what an OperatorGroup selects decides
+/// whether they run on.
+fn elsewhere(cluster: &mut dyn Cluster, seen: &mut Observation, namespace: &str) -> Result<(), ClusterError> {
+    match rivals(cluster, seen, namespace) {
+        Ok(found) => {
+            found.into_iter().for_each(|mut object| {
+                lean(&mut object);
+                seen.put(object);
+            });
+            seen.look_everywhere();
+            Ok(())
+        }
+        Err(error @ (ClusterError::Forbidden { .. } | ClusterError::NotServed { .. })) => {
+            seen.miss("operators of other namespaces", error.to_string());
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Versions of other namespaces that own a CRD of this one, with their Deployments and OperatorGroups.
+fn rivals(
+    cluster: &mut dyn Cluster,
+    seen: &Observation,
+    namespace: &str,
+) -> Result<Vec<Value>, ClusterError> {
+    let own = seen.within("ClusterServiceVersion", namespace).filter(|csv| !csv.is_copy());
+    let own: BTreeSet<&str> = own.flat_map(owned_crds).collect();
+    let mut found = Vec::new();
+    let selection = Selection { labels: "!olm.copiedFrom", page: SMALL_PAGE, ..ALL };
+    cluster.each(&known::CSV, None, &selection, &mut |object| {
+        let csv = Doc(&object);
+        let is_foreign = csv.namespace() != namespace && !csv.is_copy();
+        if is_foreign && owned_crds(csv).any(|crd| own.contains(crd)) {
+            found.push(object);
+        }
+    })?;
+    let mut around = Vec::new();
+    for csv in found.iter().map(Doc) {
+        for name in workloads::wanted(csv) {
+            around.extend(cluster.get(&known::DEPLOYMENT, csv.namespace(), name)?);
+        }
+        around.extend(cluster.list(&known::OPERATOR_GROUP, Some(csv.namespace()))?);
+    }
+    found.extend(around);
+    Ok(found)
 }
 
 /// The kinds of OLM that come with the Subscriptions.
@@ -330,7 +390,8 @@ fn bundles(cluster: &mut dyn Cluster, seen: &mut Observation) -> Result<(), Clus
 
 fn suspects(seen: &Observation, scope: &Scope) -> Suspects {
     let diagnosis = diagnose(seen, scope);
-    let mut ill = Suspects::default();
+    let are_groups = diagnosis.causes.iter().any(|cause| codes::is_of_groups(cause.code));
+    let mut ill = Suspects { are_groups, ..Suspects::default() };
     for one in &diagnosis.operators {
         let subscription = seen.get("Subscription", &one.namespace, &one.subscription);
         // These may be stale, or the only sign that the next version cannot be had.

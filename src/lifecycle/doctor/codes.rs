@@ -147,6 +147,13 @@ pub(super) fn may_pass(code: &str) -> bool {
     .any(|one| one.name == code)
 }
 
+/// Whether a repair of a cause may change which namespaces an OperatorGroup selects.
+pub(super) fn is_of_groups(code: &str) -> bool {
+    [&NO_OPERATOR_GROUP, &SEVERAL_OPERATOR_GROUPS, &UNSUPPORTED_INSTALL_MODE, &OPERATOR_GROUP_CONFLICT]
+        .iter()
+        .any(|one| one.name == code)
+}
+
 /// Whether a cause is about finding and unpacking the next version.
 pub(super) fn is_upstream(code: &str) -> bool {
     (rank(CATALOG_NOT_FOUND.name)..=rank(UNPACK_FAILED.name)).contains(&rank(code))

@@ -52,6 +52,8 @@ pub struct Observation {
     clock: Clock,
     /// Whether somebody collected it once: nobody can look again.
     is_collected: bool,
+    /// Whether other namespaces were looked at for operators that provide the same APIs.
+    is_everywhere: bool,
     /// The objects by kind, namespace and name.
     objects: BTreeMap<String, BTreeMap<(String, String), Stored>>,
     /// The kinds that were looked at: that an object of them is not there means that it does not exist.
@@ -73,6 +75,7 @@ impl Observation {
         let mut seen = Self::new();
         objects.into_iter().for_each(|object| seen.add(object));
         KINDS.iter().chain(&ALSO_COMPLETE).for_each(|kind| seen.look_at(*kind));
+        seen.look_everywhere();
         seen.now = moment::parse(now).unwrap_or_default();
         seen
     }
@@ -141,6 +144,19 @@ impl Observation {
     /// Says that all objects of a kind are in the observation.
     pub fn look_at(&mut self, kind: impl Into<String>) {
         self.looked_at.insert(kind.into());
+    }
+
+    /// Says that operators of other namespaces that provide the same APIs are in the observation, with all that shows whether they serve.
+    pub(super) fn look_everywhere(&mut self) {
+        self.is_everywhere = true;
+    }
+
+    /// Whether operators of other namespaces would be seen that a change of an OperatorGroup can take down. Where the groups of others
+    /// were listed, so were they.
+    pub(super) fn knows_others(&self, namespace: &str) -> bool {
+        let is_listed = ["ClusterServiceVersion", "Deployment"].iter().all(|kind| self.looked_at(kind));
+        self.is_everywhere
+            || is_listed && self.of("OperatorGroup").any(|group| group.namespace() != namespace)
     }
 
     /// Says that something could not be looked at.

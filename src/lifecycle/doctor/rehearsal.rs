@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::doc::Doc;
 use super::lean::lean;
 use super::observation::Observation;
-use super::relations::{left_behind, versions_of};
-use super::{Cause, Repair, codes, pods, workloads};
+use super::relations::{left_behind, owned_crds, versions_of};
+use super::{Cause, Repair, codes, groups, pods, workloads};
 use crate::lifecycle::api::{Key, Resource, known, label};
 use crate::lifecycle::offer::Offer;
 use crate::lifecycle::patch::merge;
@@ -55,6 +55,14 @@ const INSTEAD: &str = "instead, ";
 
 /// Leaves the repairs of a cause that keep up what serves, and puts the way back to a version that still runs before them.
 pub(super) fn choose(seen: &Observation, subscription: &str, namespace: &str, cause: &mut Cause) {
+    let all = cause.repair.len();
+    cause.repair.retain(|repair| !is_unseen(seen, &repair.command));
+    if cause.repair.len() < all {
+        cause.repair.push(Repair::of(
+            "kubectl get operatorgroups.operators.coreos.com,clusterserviceversions.operators.coreos.com -A -l '!olm.copiedFrom'",
+            "shows what is installed in the other namespaces, which could not be looked at: if an OperatorGroup comes to share a namespace with that of another installation of the operator, OLM deletes a Deployment that runs",
+        ));
+    }
     cause.repair.retain(|repair| outage(seen, &repair.command) != Outage::Lasting);
     let found = seen.get("Subscription", namespace, subscription);
     let back = found.and_then(|found| rollback(seen, found, cause));
@@ -74,12 +82,14 @@ pub fn outage(seen: &Observation, command: &Command) -> Outage {
     if deeds.iter().any(|deed| matches!(deed, Deed::Delete(key) if is_ready_pod(seen, key))) {
         return Outage::Lasting;
     }
-    let touched: BTreeSet<&str> = deeds.iter().map(Deed::namespace).collect();
-    let mut versions = touched.iter().flat_map(|namespace| versions(seen, namespace));
-    if !versions.any(|csv| serves(seen, csv)) {
+    if deeds.is_empty() {
         return Outage::None;
     }
+    let touched: BTreeSet<&str> = deeds.iter().map(Deed::namespace).collect();
     let world = World::of(seen, &touched);
+    if world.serving.is_empty() {
+        return Outage::None;
+    }
     let gone = world.gone_after(&deeds);
     if gone.is_empty() {
         return Outage::None;
@@ -88,6 +98,34 @@ pub fn outage(seen: &Observation, command: &Command) -> Outage {
     let anyway = world.gone_after(&[]);
     let is_lost = |(key, is_back): (&Key, &bool)| !is_back && anyway.get(key) != Some(&false);
     if gone.iter().any(is_lost) { Outage::Lasting } else { Outage::Passing }
+}
+
+/// Whether a command changes an OperatorGroup in a way that can take down an operator which was not looked for.
+fn is_unseen(seen: &Observation, command: &Command) -> bool {
+    let deeds = deeds(seen, command);
+    deeds.iter().any(|deed| regroups(seen, deed) && !seen.knows_others(deed.namespace()))
+}
+
+/// Whether an OperatorGroup comes to select more namespaces; or is created or deleted, where something serves.
+fn regroups(seen: &Observation, deed: &Deed) -> bool {
+    match deed {
+        Deed::Patch(key, patch) if key.kind == known::OPERATOR_GROUP.kind => {
+            let Some(wanted) = patch.pointer("/spec/targetNamespaces") else { return false };
+            let wanted: Vec<&str> =
+                wanted.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let found = seen.get("OperatorGroup", &key.namespace, &key.name);
+            let found = found.map(groups::targets).unwrap_or_default();
+            // One without names selects all namespaces.
+            !found.contains(&"") && (wanted.is_empty() || wanted.iter().any(|one| !found.contains(one)))
+        }
+        Deed::Delete(Key { kind, namespace, .. }) if *kind == known::OPERATOR_GROUP.kind => {
+            versions(seen, namespace).any(|csv| serves(seen, csv))
+        }
+        Deed::Create(group) if group["kind"] == known::OPERATOR_GROUP.kind.as_str() => {
+            versions(seen, deed.namespace()).any(|csv| serves(seen, csv))
+        }
+        _ => false,
+    }
 }
 
 fn is_ready_pod(seen: &Observation, key: &Key) -> bool {
@@ -331,14 +369,10 @@ struct World {
 impl World {
     /// The namespaces that a command touches, and those with operators that provide the same APIs.
     fn of(seen: &Observation, touched: &BTreeSet<&str>) -> Self {
-        let owned = |csv: Doc<'_>| -> Vec<String> {
-            let owned = csv.list("/spec/customresourcedefinitions/owned");
-            owned.filter_map(|crd| crd["name"].as_str().map(str::to_owned)).collect()
-        };
-        let apis: BTreeSet<String> =
-            touched.iter().flat_map(|namespace| versions(seen, namespace)).flat_map(owned).collect();
+        let apis: BTreeSet<&str> =
+            touched.iter().flat_map(|namespace| versions(seen, namespace)).flat_map(owned_crds).collect();
         let rivals = seen.of("ClusterServiceVersion").filter(|csv| !csv.is_copy());
-        let rivals = rivals.filter(|csv| owned(*csv).iter().any(|crd| apis.contains(crd)));
+        let rivals = rivals.filter(|csv| owned_crds(*csv).any(|crd| apis.contains(crd)));
         let namespaces: BTreeSet<&str> = touched.iter().copied().chain(rivals.map(Doc::namespace)).collect();
         let csvs: Vec<Doc<'_>> = namespaces.iter().flat_map(|namespace| versions(seen, namespace)).collect();
         let serving = csvs.iter().filter(|csv| serves(seen, **csv)).flat_map(|csv| {

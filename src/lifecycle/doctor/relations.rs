@@ -30,6 +30,11 @@ pub(super) fn subscription_of<'o>(seen: &'o Observation, csv: Doc<'o>) -> Option
     all.find(|one| versions_of(seen, *one).contains(&csv.name()))
 }
 
+/// The CRDs that a version owns.
+pub(super) fn owned_crds<'o>(csv: Doc<'o>) -> impl Iterator<Item = &'o str> {
+    csv.list("/spec/customresourcedefinitions/owned").filter_map(|one| one["name"].as_str())
+}
+
 /// How long ago a version was created at most that a Subscription, read in the same look, may not know yet.
 const UNKNOWN_YET: i64 = 120_000;
 

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::super::observation::KINDS;
 use super::{
-    OLM, State, available, catalog, check, csv, group, installed, look, merge, object, subscription,
+    NOW, OLM, Observation, Scope, State, available, catalog, check, csv, diagnose, group, installed,
+    look, merge, object, subscription,
 };
 
 #[test]
@@ -229,4 +231,49 @@ fn no_install_mode_is_worth_an_operator_that_runs() {
     assert_eq!(commands(true), [back]);
     let alone = commands(false);
     assert!(alone[0] == back && alone[1].contains("/spec/targetNamespaces"), "{alone:?}");
+    // Who has not looked at other namespaces does not know whether it is.
+    let unseen = unseen(objects(false));
+    assert!(unseen[0] == back && unseen[1].contains(" -A ") && unseen.len() == 2, "{unseen:?}");
+}
+
+/// The commands for what was seen of one namespace.
+fn unseen(objects: Vec<Value>) -> Vec<String> {
+    let mut seen = Observation::new();
+    objects.into_iter().for_each(|object| seen.add(object));
+    KINDS.iter().for_each(|kind| seen.look_at(*kind));
+    seen.at(crate::moment::parse(NOW).unwrap(), 0);
+    let found = diagnose(&seen, &Scope { namespace: Some("here".into()), name: None });
+    found.causes.iter().flat_map(|cause| &cause.repair).map(|repair| repair.command.to_string()).collect()
+}
+
+/// Every repair that changes what an OperatorGroup selects can take down an operator of another namespace, and is printed only by who
+/// has looked there.
+#[test]
+fn no_operator_group_is_changed_by_who_has_not_looked_at_the_others() {
+    let running = || {
+        let mut running = csv("Failed", "NoOperatorGroup", "csv in namespace with no operatorgroups");
+        running["spec"]["customresourcedefinitions"]["owned"] =
+            json!([{"name": "demos.example.com", "version": "v1"}]);
+        running
+    };
+    let second = || {
+        let mut second = group();
+        second["metadata"]["name"] = json!("second");
+        second
+    };
+    let changes = |command: &&String| {
+        command.contains("OperatorGroup") || command.contains("operatorgroup") && !command.contains(" get ")
+    };
+    for (code, groups) in
+        [("no-operator-group", vec![]), ("several-operator-groups", vec![group(), second()])]
+    {
+        let objects =
+            || [vec![installed(), catalog("READY"), running(), available()], groups.clone()].concat();
+        let told = look(objects());
+        let known: Vec<String> =
+            told.causes[0].repair.iter().map(|repair| repair.command.to_string()).collect();
+        assert_eq!((told.causes[0].code, known.iter().find(changes).is_some()), (code, true), "{told:#?}");
+        let unseen = unseen(objects());
+        assert!(!unseen.is_empty() && unseen.iter().find(changes).is_none(), "{code}: {unseen:?}");
+    }
 }
