@@ -12,7 +12,7 @@ use super::doc::Doc;
 use super::lean::{lean, metadata_of};
 use super::observation::Observation;
 use super::relations::owned_crds;
-use super::{Cause, Scope, State, codes, diagnose, namespaces, unpack, workloads};
+use super::{Cause, Scope, State, codes, diagnose, namespaces, refusals, unpack, workloads};
 use crate::lifecycle::api::{Resource, known, label};
 use crate::lifecycle::cluster::{Cluster, ClusterError, Selection};
 use crate::lifecycle::olm::{CATALOG_OPERATOR, OLM_OPERATOR};
@@ -150,14 +150,18 @@ pub fn complete(
     Ok(seen)
 }
 
-/// The CRDs that versions complain of.
+/// The CRDs that versions and plans complain of.
 fn crds(cluster: &mut dyn Cluster, seen: &mut Observation) -> Result<(), ClusterError> {
     let required = seen
         .of("ClusterServiceVersion")
         .flat_map(|csv| csv.list("/status/requirementStatus"))
         .filter(|one| one["kind"] == "CustomResourceDefinition" && one["status"] != "Present")
         .filter_map(|one| one["name"].as_str());
-    let names: BTreeSet<String> = required.map(str::to_owned).collect();
+    let planned = seen.of("InstallPlan").filter_map(|plan| {
+        let message = plan.text("/status/message");
+        refusals::is_not_served(message).then(|| refusals::crd(message))?
+    });
+    let names: BTreeSet<String> = required.chain(planned).map(str::to_owned).collect();
     for name in names {
         get(cluster, seen, &known::CRD, "", &name)?;
     }

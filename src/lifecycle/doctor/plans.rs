@@ -7,7 +7,7 @@ use super::lean::LAST_APPLIED;
 use super::observation::Observation;
 use super::pods::{self, shorten};
 use super::relations::left_behind;
-use super::{Cause, Repair, refusals};
+use super::{Cause, Repair, refusals, versions};
 use crate::sentence::Sentence;
 use crate::shell::{Command, command};
 
@@ -40,8 +40,10 @@ pub(super) fn fault(seen: &Observation, plan: Doc<'_>) -> Option<Cause> {
             // What approves plans automatically does so at once.
             (seen.age(plan.created()) >= APPROVING).then(|| approval(seen, plan))
         }
-        "Failed" => Some(failed(seen, plan)),
-        "Installing" if !error(plan).1.is_empty() => Some(failed(seen, plan)),
+        "Failed" => Some(unserved(seen, plan).unwrap_or_else(|| failed(seen, plan))),
+        "Installing" if !error(plan).1.is_empty() => {
+            Some(unserved(seen, plan).unwrap_or_else(|| failed(seen, plan)))
+        }
         _ => None,
     }
 }
@@ -131,6 +133,21 @@ fn retry(plan: Doc<'_>) -> Command {
         plan.namespace(),
         plan.name()
     )
+}
+
+/// A CRD of a plan that is not served, since another one has its names: OLM calls that an error of the custom resources.
+fn unserved(seen: &Observation, plan: Doc<'_>) -> Option<Cause> {
+    let (field, message) = error(plan);
+    let crd = refusals::crd(message).filter(|_| refusals::is_not_served(message))?;
+    let cause = versions::names_taken(seen, &format!("installplan/{}", plan.name()), crd)?;
+    let cause = cause.shown(plan, field, plan.text("/status/message"), None);
+    Some(match is_over(plan) {
+        true => cause.repair(
+            retry(plan),
+            "then, since the plan has failed for good: OLM runs it again at once, and running pods are not affected",
+        ),
+        false => cause,
+    })
 }
 
 fn failed(seen: &Observation, plan: Doc<'_>) -> Cause {

@@ -10,7 +10,7 @@ pub(super) fn code(message: &str) -> Option<&'static Code> {
     Some(if has("conversion webhook for") {
         &codes::CONVERSION_WEBHOOK
     } else if has("updated validation is too restrictive")
-        || has("error validating existing CRs") && !is_unlisted
+        || has("error validating existing CRs") && !is_unlisted && !is_not_served(message)
     {
         &codes::CRD_INVALIDATES_RESOURCES
     } else if has("risk of data loss") || has("listed as a stored version") || has("storedVersions") {
@@ -37,6 +37,12 @@ pub(super) fn code(message: &str) -> Option<&'static Code> {
     } else {
         return None;
     })
+}
+
+/// Whether OLM could not list the custom resources of a CRD because Kubernetes does not serve it.
+pub(super) fn is_not_served(message: &str) -> bool {
+    message.contains("error validating existing CRs")
+        && message.contains("the server could not find the requested resource")
 }
 
 /// `maximum cpu usage per Container is 1, but limit is 2`
@@ -144,6 +150,8 @@ mod tests {
             assert_eq!(code(message), Some(expected), "{message}");
         }
         assert_eq!(code("the InstallPlan contains invalid data"), None);
+        let unserved = "error validating existing CRs against new CRD's schema for \"a.example.com\": the server could not find the requested resource";
+        assert_eq!((code(unserved), super::crd(unserved)), (None, Some("a.example.com")));
     }
 
     #[test]

@@ -233,7 +233,11 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
         .copied()
         .filter(|one| one.text("/kind") == "CustomResourceDefinition" && !is_alongside(one));
     if let Some(one) = crds.find(|one| !serves(seen, csv, one.text("/name"))).filter(|_| settled) {
-        return Some(names_taken(seen, csv, one, since).unwrap_or_else(|| crd(csv, one, since)));
+        let taken = names_taken(seen, &format!("`{}`", csv.name()), one.text("/name"));
+        let shown = |cause: Cause| {
+            cause.shown(csv, "status.requirementStatus[].message", one.text("/message"), since)
+        };
+        return Some(taken.map_or_else(|| crd(csv, one, since), shown));
     }
     let apis = unmet.iter().copied().find(|one| one.text("/kind") == "APIService");
     if let Some(one) = apis.filter(|_| settled) {
@@ -304,20 +308,17 @@ fn serves(seen: &Observation, csv: Doc<'_>, name: &str) -> bool {
 }
 
 /// A CRD that exists and is not served, since another one has its kind or another name of it.
-fn names_taken(seen: &Observation, csv: Doc<'_>, one: Doc<'_>, since: Option<i64>) -> Option<Cause> {
-    let found = seen.get("CustomResourceDefinition", "", one.text("/name"))?;
+pub(super) fn names_taken(seen: &Observation, needed_by: &str, crd: &str) -> Option<Cause> {
+    let found = seen.get("CustomResourceDefinition", "", crd)?;
     let why = found.condition("NamesAccepted").filter(|accepted| !accepted.is_true)?;
     let (name, group) = (found.name(), found.text("/spec/group"));
     let text = format!(
-        "`{}` needs the CRD `{name}`, which Kubernetes does not serve: another CRD of the group `{group}` has its names ({}): {}",
-        csv.name(),
-        why.reason,
-        why.message
+        "{needed_by} needs the CRD `{name}`, which Kubernetes does not serve: another CRD of the group `{group}` has its names ({}): {}",
+        why.reason, why.message
     );
     Some(
         Cause::new(&codes::CRD_NAMES_TAKEN, found.reference(), text)
             .shown(found, "status.conditions[NamesAccepted].message", why.message, why.since)
-            .shown(csv, "status.requirementStatus[].message", one.text("/message"), since)
             .repair(
                 "kubectl get crd -o 'custom-columns=NAME:.metadata.name,KIND:.spec.names.kind,SINGULAR:.spec.names.singular,SHORT:.spec.names.shortNames'",
                 format!("shows which CRD of `{group}` has them: once it is gone Kubernetes serves `{name}`, and OLM continues within half a minute; its custom resources are deleted with it"),

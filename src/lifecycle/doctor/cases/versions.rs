@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::observation::KINDS;
 use super::{
-    NOW, OLM, Observation, Scope, State, available, catalog, check, csv, diagnose, group, installed,
+    NOW, OLM, Observation, Repair, Scope, State, available, catalog, check, csv, diagnose, group, installed,
     look, merge, object, subscription,
 };
 
@@ -150,8 +150,29 @@ fn the_names_of_a_crd_are_taken() {
         "crd-names-taken",
         "customresourcedefinition/queues.example.com",
         "(KindConflict): \"Queue\" is already in use",
-        vec![installed(), group(), catalog("READY"), pending, crd],
+        vec![installed(), group(), catalog("READY"), pending.clone(), crd.clone()],
     );
+    // OLM calls it an error of custom resources, and gives the plan up after a minute.
+    let said = "error validating existing CRs against new CRD's schema for \"queues.example.com\": the server could not find the requested resource";
+    for (phase, message) in
+        [("Installing", format!("retrying execution due to error: {said}")), ("Failed", said.to_owned())]
+    {
+        let plan = object(
+            OLM,
+            "InstallPlan",
+            "install-1",
+            json!({
+                "spec": {"clusterServiceVersionNames": ["demo.v1"], "approved": true},
+                "status": {"phase": phase, "message": message},
+            }),
+        );
+        let objects = vec![installed(), group(), catalog("READY"), pending.clone(), crd.clone(), plan];
+        let repairs = look(objects.clone()).causes[0].repair.clone();
+        let is_again = |one: &Repair| one.command.to_string().contains("--subresource status");
+        assert_eq!(repairs.iter().any(is_again), phase == "Failed", "{repairs:?}");
+        let words = "another CRD of the group `example.com` has its names (KindConflict)";
+        check("crd-names-taken", "customresourcedefinition/queues.example.com", words, objects);
+    }
 }
 
 #[test]
