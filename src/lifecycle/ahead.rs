@@ -6,7 +6,7 @@ use std::sync::Arc;
 use olmkit_bundle::version::{Version, precedence};
 use olmkit_catalog::graph::VersionRelease;
 
-use super::api::{Named as _, Object, PackageManifest, Subscription, SubscriptionState, known};
+use super::api::{InstallPlan, Named as _, Object, PackageManifest, Subscription, SubscriptionState, known};
 use super::blockers::Blocker;
 use super::decide::Accept;
 use super::doctor::{self, Diagnosis, OperatorState, State};
@@ -15,6 +15,50 @@ use super::look::known_or_over;
 use super::observe::Observed;
 use super::offer::Offer;
 use super::preflight::Upcoming;
+
+/// A plan that waits for approval of a version to which the channel no longer leads from what is installed.
+pub(super) struct Superseded<'o> {
+    pub(super) plan: &'o Object<InstallPlan>,
+    installed: &'o str,
+    planned: &'o str,
+    /// Where the channel leads instead, if anywhere.
+    next: Option<&'o str>,
+}
+
+impl Superseded<'_> {
+    pub(super) fn sentence(&self) -> String {
+        let Self { plan, installed, planned, next } = self;
+        let now = match next {
+            Some(next) => format!("it goes to `{next}` now"),
+            None => "it goes nowhere now".to_owned(),
+        };
+        format!(
+            "{} installs `{planned}`, to which the catalog no longer goes from `{installed}`: {now}",
+            plan.key()
+        )
+    }
+
+    pub(super) fn deletion(&self) -> &'static str {
+        match self.next {
+            Some(_) => {
+                "deletes the plan: OLM plans the version that the catalog offers now, and nothing that runs stops"
+            }
+            None => doctor::DELETES,
+        }
+    }
+}
+
+/// The waiting plan of a Subscription, if OLM would not make it again of what its catalog offers. OLM itself keeps it.
+pub(super) fn superseded<'o>(observed: &'o Observed, offer: &'o Offer) -> Option<Superseded<'o>> {
+    let subscription = observed.subscription.as_ref()?;
+    let planned = subscription.status.current_csv.as_str();
+    let plan = observed.open_plan(planned).filter(|plan| plan.waits_for_approval())?;
+    let installed = observed.installed()?;
+    let channel = offer.packages.get(&subscription.spec.package)?.channel(&subscription.spec.channel)?;
+    let version = Version::parse(&installed.spec.version).ok().map(VersionRelease::from);
+    let next = channel.next(installed.name(), version.as_ref());
+    (next != Some(planned)).then(|| Superseded { plan, installed: installed.name(), planned, next })
+}
 
 impl Engine<'_> {
     /// Adds to a diagnosis what keeps healthy operators from being upgraded, and what OLM refuses of plans that wait for approval. What
@@ -43,10 +87,7 @@ impl Engine<'_> {
             let found = known_or_over(found)?.flatten().and_then(|found| Object::read(found).ok());
             let Some(subscription): Option<Object<Subscription>> = found else { continue };
             if code.is_some() {
-                let blockers = known_or_over(self.planned_blockers(&subscription))?;
-                for blocker in blockers.into_iter().flatten() {
-                    diagnosis.refuses(namespace, name, &blocker.to_string());
-                }
+                self.judge_plan(&subscription, diagnosis)?;
                 continue;
             }
             if self.is_at_head(&subscription)? {
@@ -80,6 +121,27 @@ impl Engine<'_> {
         let channel = if spec.channel.is_empty() { &status.default_channel } else { &spec.channel };
         let mut channels = status.channels.iter().filter(|found| found.name == *channel);
         Ok(is_its_own && channels.any(|found| found.current_csv == subscription.status.installed_csv))
+    }
+
+    /// Adds what speaks against approving the plan of a Subscription: where its catalog goes by now, and what `approve` refuses.
+    fn judge_plan(
+        &mut self,
+        subscription: &Object<Subscription>,
+        diagnosis: &mut Diagnosis,
+    ) -> Result<(), EngineError> {
+        let (namespace, name) = (subscription.namespace(), subscription.name());
+        let observed = Observed::look(self.cluster, namespace, name).map_err(EngineError::from);
+        if let Some(observed) = known_or_over(observed)?
+            && let Some(offer) = known_or_over(self.offer(subscription))?
+            && let Some(old) = superseded(&observed, &offer)
+        {
+            diagnosis.advises_against(namespace, name, old.sentence(), old.deletion());
+        }
+        for blocker in known_or_over(self.planned_blockers(subscription))?.into_iter().flatten() {
+            let why = format!("OLM cannot install it: {blocker}");
+            diagnosis.advises_against(namespace, name, why, doctor::DELETES);
+        }
+        Ok(())
     }
 
     /// What keeps OLM from installing the plan of a Subscription that waits for approval.

@@ -73,6 +73,8 @@ pub const FIXABLE: [&str; 7] = [
 
 /// The code of a plan that waits for approval.
 pub const APPROVAL_REQUIRED: &str = "approval-required";
+/// What deleting a plan does that OLM cannot carry out, or that nobody wants.
+pub(super) const DELETES: &str = "deletes the plan once the catalog offers another version, and OLM plans that one; until then leave it waiting: nothing that runs stops";
 /// The code of a version that is gone although its Subscription records it.
 pub const CSV_DELETED: &str = "csv-deleted";
 /// The codes of causes that let no verb succeed, and that none of them removes.
@@ -348,6 +350,21 @@ impl Cause {
         self
     }
 
+    /// Deletes a plan that waits for approval instead of approving it, once.
+    fn unapprove(&mut self, why: String, deletion: &str) {
+        self.consequences.push(why);
+        let command = command!(
+            "kubectl -n {} delete installplan.operators.coreos.com {}",
+            self.object.namespace,
+            self.object.name
+        );
+        if self.repair.iter().all(|repair| repair.command != command) {
+            // The first one lists what it carries.
+            self.repair.truncate(1);
+            self.repair.push(Repair::of(command, deletion));
+        }
+    }
+
     /// The command that shows all about it.
     pub fn doctor(&self, namespace: &str) -> Command {
         let name = Some(&self.subscription).filter(|name| !name.is_empty());
@@ -386,12 +403,18 @@ impl Diagnosis {
         self.causes.push(cause);
     }
 
-    /// Adds that OLM would refuse a plan that waits for approval.
-    pub(super) fn refuses(&mut self, namespace: &str, subscription: &str, blocker: &str) {
+    /// Adds what speaks against approving a plan that waits for it, and what comes of deleting that plan.
+    pub(super) fn advises_against(
+        &mut self,
+        namespace: &str,
+        subscription: &str,
+        why: String,
+        deletion: &str,
+    ) {
         let mut own = self.causes.iter_mut().filter(|cause| cause.code == APPROVAL_REQUIRED);
         let own = own.find(|cause| cause.subscription == subscription && cause.object.namespace == namespace);
         if let Some(cause) = own {
-            cause.consequences.push(format!("OLM cannot install it: {blocker}"));
+            cause.unapprove(why, deletion);
         }
     }
 

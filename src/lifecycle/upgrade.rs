@@ -7,6 +7,7 @@ use olmkit_bundle::version::{Version, precedence};
 use olmkit_catalog::graph::VersionRelease;
 use serde_json::{Value, json};
 
+use super::ahead::superseded;
 use super::api::{
     Approval, ClusterServiceVersion, InstallPlan, InstallPlanPhase, Named as _, Object, Subscription, known,
     label,
@@ -17,7 +18,7 @@ use super::doctor::Scope;
 use super::engine::{Engine, EngineError, UNWATCHED, holding};
 use super::health::unfinished;
 use super::observe::Observed;
-use super::offer::{OfferedChannel, OfferedPackage};
+use super::offer::{Offer, OfferedChannel, OfferedPackage};
 use super::operator::Operator;
 use super::patch::merge;
 use super::policy::Policy;
@@ -86,17 +87,9 @@ impl Engine<'_> {
         let hops = way.bundles.len().saturating_sub(1);
         if hops > 0 {
             self.olm_runs()?;
+            not_superseded(&observed, &offer, request)?;
         }
-        if hops > 0 {
-            self.say(format!(
-                "{} {}: {}",
-                hops,
-                if hops == 1 { "hop" } else { "hops" },
-                way.bundles.join(" → ")
-            ));
-        } else {
-            self.say(format!("already at the requested version: `{}`", way.bundles.join("")));
-        }
+        self.say_way(&way);
         let new: Vec<&str> = way.bundles.iter().skip(1).map(String::as_str).collect();
         self.preflight(&Upcoming {
             offer: &offer,
@@ -140,6 +133,17 @@ impl Engine<'_> {
             self.restore(&namespace, &name, way.to_head)?;
         }
         self.row(&subscription)
+    }
+
+    fn say_way(&mut self, way: &Way) {
+        let said = match way.bundles.len().saturating_sub(1) {
+            0 => format!("already at the requested version: `{}`", way.bundles.join("")),
+            hops => {
+                let unit = if hops == 1 { "hop" } else { "hops" };
+                format!("{hops} {unit}: {}", way.bundles.join(" → "))
+            }
+        };
+        self.say(said);
     }
 
     /// Gives a Subscription an approval, whatever an interrupted verb has left to be restored.
@@ -445,6 +449,21 @@ impl Engine<'_> {
         }
         Ok(())
     }
+}
+
+/// Refuses to begin while a plan waits that OLM made of what the catalog offered before: it keeps that one, and makes no other.
+fn not_superseded(observed: &Observed, offer: &Offer, request: &Upgrade) -> Result<(), EngineError> {
+    let subscription = observed.subscription.as_ref();
+    let follows = |channel: &String| subscription.is_none_or(|found| found.spec.channel == *channel);
+    let old = superseded(observed, offer).filter(|_| request.channel.as_ref().is_none_or(follows));
+    let Some(old) = old else { return Ok(()) };
+    let (namespace, plan) = (old.plan.namespace(), old.plan.name());
+    let delete = command!("kubectl -n {} delete installplan.operators.coreos.com {}", namespace, plan);
+    Err(EngineError::refused_help(
+        old.sentence(),
+        delete
+            + " makes OLM plan what the catalog offers now, and nothing that runs stops; then run the command again",
+    ))
 }
 
 /// A Subscription as it is after a patch.

@@ -53,6 +53,7 @@ fn check(code: &str, change: impl Fn(&mut World)) -> World {
     assert_eq!(world.cluster.save(), before, "something was changed");
     let named = look_ahead(&mut world);
     assert!(named.contains(&format!("[{code}]")), "the doctor does not name it: {named}");
+    assert!(is_against(&named), "what is refused is not to be approved: {named}");
     // What comes of it is told by the cause.
     let _ = world.run(|engine, _| engine.approve("demo", Some(NS), &accept(&[code])));
     let plans = world.cluster.store().list(&known::INSTALL_PLAN, Some(NS));
@@ -72,12 +73,58 @@ fn look_ahead(world: &mut World) -> String {
         let seen = doctor::observe(engine.cluster, &scope, Some(now)).unwrap();
         let mut diagnosis = diagnose(&seen, &scope);
         engine.look_ahead(&mut diagnosis).unwrap();
-        let lines = diagnosis
-            .causes
-            .iter()
-            .map(|cause| format!("{}: {} {}\n", cause.code, cause.sentence, cause.consequences.join("; ")));
+        let lines = diagnosis.causes.iter().map(|cause| {
+            let repairs = cause.repair.iter().map(|repair| repair.command.to_string());
+            let repairs = repairs.collect::<Vec<_>>().join("; ");
+            format!("{}: {} {}: {repairs}\n", cause.code, cause.sentence, cause.consequences.join("; "))
+        });
         lines.collect()
     })
+}
+
+/// Whether the plan of an operator is to be deleted, not approved.
+fn is_against(named: &str) -> bool {
+    !named.contains("olmkit operator approve")
+        && named.matches("delete installplan.operators.coreos.com install-").count() == 1
+}
+
+#[test]
+fn a_plan_that_the_catalog_has_left_behind_is_not_approved() {
+    let mut world = waiting(|_| ());
+    assert!(!is_against(&look_ahead(&mut world)));
+    let text = "
+{schema: olm.package, name: demo, defaultChannel: stable}
+---
+{schema: olm.channel, package: demo, name: stable, entries: [{name: demo.v0.1.0}, {name: demo.v0.3.0, replaces: demo.v0.1.0, skips: [demo.v0.2.0]}]}
+---
+{schema: olm.bundle, package: demo, name: demo.v0.1.0, image: r/demo:1, properties: [{type: olm.package, value: {packageName: demo, version: 0.1.0}}]}
+---
+{schema: olm.bundle, package: demo, name: demo.v0.3.0, image: r/demo:3, properties: [{type: olm.package, value: {packageName: demo, version: 0.3.0}}]}";
+    world.offer = Arc::new(Offer::of(&Catalog::parse(&CatalogFiles::from_text("catalog.yaml", text))));
+    let named = look_ahead(&mut world);
+    let why = "to which the catalog no longer goes from `demo.v0.1.0`: it goes to `demo.v0.3.0` now";
+    assert!(named.contains(why) && is_against(&named), "{named}");
+    // An upgrade does not wait for OLM to make another plan, and changes nothing.
+    let before = world.cluster.save();
+    let to_head = Upgrade { to: None, ..upgrade(Accept::default()) };
+    let said = told(world.run(|engine, _| engine.upgrade(&to_head)).unwrap_err());
+    assert!(
+        said.contains(why) && said.contains("delete installplan.operators.coreos.com install-"),
+        "{said}"
+    );
+    assert_eq!(world.cluster.save(), before, "something was changed");
+}
+
+#[test]
+fn the_version_that_a_rollback_has_left_is_not_approved() {
+    let mut world = waiting(|_| ());
+    let subscription = Key::of(&world.subscription());
+    for (left, expected) in [("demo.v0.3.0", false), ("demo.v0.2.0", true)] {
+        let patch = json!({"metadata": {"annotations": {"olmkit.io/rolled-back-from": left}}});
+        world.cluster.store().patch(&subscription, &patch).unwrap();
+        let named = look_ahead(&mut world);
+        assert_eq!(is_against(&named), expected, "{left}: {named}");
+    }
 }
 
 fn select(csv: &mut Value) {

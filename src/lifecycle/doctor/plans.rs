@@ -7,7 +7,8 @@ use super::lean::LAST_APPLIED;
 use super::observation::Observation;
 use super::pods::{self, shorten};
 use super::relations::left_behind;
-use super::{Cause, Repair, refusals, versions};
+use super::{Cause, DELETES, Repair, refusals, versions};
+use crate::lifecycle::api::label;
 use crate::sentence::Sentence;
 use crate::shell::{Command, command};
 
@@ -38,7 +39,7 @@ pub(super) fn fault(seen: &Observation, plan: Doc<'_>) -> Option<Cause> {
     match plan.text("/status/phase") {
         "RequiresApproval" if plan.0.pointer("/spec/approved") != Some(&true.into()) => {
             // What approves plans automatically does so at once.
-            (seen.age(plan.created()) >= APPROVING).then(|| approval(seen, plan))
+            (seen.age(plan.created()) >= APPROVING).then(|| unless_left(seen, plan, approval(seen, plan)))
         }
         "Failed" => Some(unserved(seen, plan).unwrap_or_else(|| failed(seen, plan))),
         "Installing" if !error(plan).1.is_empty() => {
@@ -124,6 +125,19 @@ fn approval(seen: &Observation, plan: Doc<'_>) -> Cause {
     };
     let [lists, approves] = effects;
     cause.repair(plan, lists).repair(approve, approves)
+}
+
+/// Nobody is told to approve the version that a rollback has left.
+fn unless_left(seen: &Observation, plan: Doc<'_>, mut cause: Cause) -> Cause {
+    let mut all = seen.within("Subscription", plan.namespace());
+    let left = all.find_map(|one| {
+        let left = one.annotation(label::ROLLED_BACK_FROM);
+        (!left.is_empty() && carries(plan, left)).then_some(left)
+    });
+    if let Some(left) = left {
+        cause.unapprove(format!("`{left}` is the version that a rollback has left"), DELETES);
+    }
+    cause
 }
 
 /// The commands that retry a plan in place.
