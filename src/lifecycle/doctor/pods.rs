@@ -256,7 +256,7 @@ fn event<'o>(seen: &'o Observation, pod: Doc<'o>) -> Option<Fault<'o>> {
                 | "FailedCreatePodSandBox"
                 | "FailedMapVolume"
                 | "NetworkNotReady"
-        );
+        ) && !is_kubelet_late(message);
         let is_recent = clock::last_seen(event).is_none_or(|last| seen.age(Some(last)) < 180_000);
         if is_setup
             && is_recent
@@ -267,6 +267,12 @@ fn event<'o>(seen: &'o Observation, pod: Doc<'o>) -> Option<Fault<'o>> {
         }
     }
     None
+}
+
+/// Whether the kubelet has not read a Secret or ConfigMap in time, as on a busy node: that says nothing about the object, and it tries again
+/// within seconds.
+fn is_kubelet_late(message: &str) -> bool {
+    message.contains("failed to sync ") && message.contains(" cache: timed out")
 }
 
 /// The image that an event says could not be pulled.

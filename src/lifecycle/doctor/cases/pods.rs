@@ -57,8 +57,10 @@ fn a_volume_cannot_be_mounted() {
         "name": "manager", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}},
     }]});
     let message = "MountVolume.SetUp failed for volume \"cert\": secret \"webhook-cert\" not found";
-    let objects = [around_pod(status), vec![warning("FailedMount", message)]].concat();
-    check("mount-failed", "pod/demo-5d9-x", "webhook-cert", objects);
+    let warned = |message: &str| [around_pod(status.clone()), vec![warning("FailedMount", message)]].concat();
+    check("mount-failed", "pod/demo-5d9-x", "webhook-cert", warned(message));
+    let late = "MountVolume.SetUp failed for volume \"cert\" : failed to sync secret cache: timed out waiting for the condition";
+    assert_eq!(look(warned(late)).operators[0].state, State::Progressing);
 }
 
 #[test]
