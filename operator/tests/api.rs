@@ -571,6 +571,7 @@ fn every_wrong_value_is_refused() {
                 "{secretName: a, users: [{name: b, secretName: c, rules: +@read >word}]}",
                 "{secretName: a, users: [{name: b, secretName: c, rules: +@read NoPass}]}",
                 "{secretName: a, users: [{name: b, secretName: c, rules: '~*'}, {name: b, secretName: c, rules: '~*'}]}",
+                "{secretName: a, users: [{name: b, secretName: a, key: b, rules: '~*'}]}",
                 "secret",
             ]
             .map(|auth| format!("{{size: 3, auth: {auth}}}"))

@@ -567,12 +567,6 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
         (true, waits, why.clone())
     } else if let Some((reason, note)) = flaw(view) {
         (true, reason, note)
-    } else if let Some((secret, at)) = view.loaded.and_then(|loaded| Some((&loaded.secret, loaded.expires?)))
-    {
-        let note = format!(
-            "the certificate in Secret `{secret}`, or the CA that signed it, expires at {at}: renew it, and nodes load it while they run"
-        );
-        (true, CERTIFICATE_EXPIRES, note)
     } else if waking && missing > 0 {
         (
             false,
@@ -679,7 +673,18 @@ const LARGER: &str = "check the log of Redis, and enlarge spec.storage.size if t
 
 /// What is wrong without keeping the operator from anything: reason and sentence.
 fn flaw(view: &View<'_>) -> Option<(&'static str, String)> {
-    persistence(view).or_else(|| functions(view.topology)).or_else(|| view.users.problem())
+    let flaw = persistence(view).or_else(|| functions(view.topology)).or_else(|| expiry(view));
+    flaw.or_else(|| view.users.problem())
+}
+
+/// A certificate that expires soon: reason and sentence.
+fn expiry(view: &View<'_>) -> Option<(&'static str, String)> {
+    let loaded = view.loaded?;
+    let (secret, at) = (&loaded.secret, loaded.expires?);
+    let note = format!(
+        "the certificate in Secret `{secret}`, or the CA that signed it, expires at {at}: renew it, and nodes load it while they run"
+    );
+    Some((CERTIFICATE_EXPIRES, note))
 }
 
 /// Primaries that do not have as many function libraries as the others: reason and sentence.

@@ -146,7 +146,10 @@ impl Users {
             let problem = wanted.passwords.as_ref().err()?;
             Some((
                 problem.reason(),
-                format!("user `{}` stays as it is on all nodes: {problem}", wanted.user.name),
+                format!(
+                    "nodes keep user `{}` as it is, and those that restart do not get it: {problem}",
+                    wanted.user.name
+                ),
             ))
         });
         let refused = || {
@@ -200,11 +203,15 @@ mod tests {
             users.want(vec![Wanted::of(&user("app"), secret)]);
             users.problem().map(|(reason, note)| format!("{reason}: {note}")).unwrap_or_default()
         };
-        let text = "SecretMissing: user `app` stays as it is on all nodes: Secret `words` not found: create it with the password under the key `password`";
+        let text = "SecretMissing: nodes keep user `app` as it is, and those that restart do not get it: Secret `words` not found: create it with the password under the key `password`";
         assert_eq!(said(None), text);
-        assert!(said(Some(&secret(json!({})))).starts_with("SecretMissing: user `app`"));
+        assert!(said(Some(&secret(json!({})))).starts_with("SecretMissing: nodes keep user `app`"));
         // "short"
         let short = secret(json!({"password": "c2hvcnQ="}));
-        assert!(said(Some(&short)).starts_with("PasswordUnusable: user `app`"), "{}", said(Some(&short)));
+        assert!(
+            said(Some(&short)).starts_with("PasswordUnusable: nodes keep user `app`"),
+            "{}",
+            said(Some(&short))
+        );
     }
 }

@@ -3,7 +3,7 @@
 //! `v1` is released, so its schema gets no new rules: OLM refuses a CRD that has any. The webhook refuses these values when they
 //! are new, and the controller reports them as InvalidSpec.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     user::User,
@@ -112,7 +112,14 @@ fn wrong_auth(auth: &Auth) -> Vec<String> {
     if let Some(name) = repeated(auth.users.iter().map(|user| &user.name)) {
         wrong.push(format!("spec.auth.users must name each user once, found `{name}` twice"));
     }
+    let mut keys = BTreeMap::from([(&auth.secret_name, &auth.key)]);
     for User { name, secret_name, key, rules } in &auth.users {
+        // `previousPassword` would be that of both.
+        if keys.insert(secret_name, key).is_some_and(|other| other != key) {
+            wrong.push(format!(
+                "spec.auth.users, `{name}`: Secret `{secret_name}` is named with another key as well: put each password into a Secret of its own"
+            ));
+        }
         if name.eq_ignore_ascii_case("default") {
             wrong.push(
                 "spec.auth.users must not name `default`: spec.auth.secretName has its password".into(),
