@@ -7,7 +7,6 @@ use olmkit_bundle::version::{Version, precedence};
 use olmkit_catalog::graph::VersionRelease;
 
 use super::api::{InstallPlan, Named as _, Object, PackageManifest, Subscription, SubscriptionState, known};
-use super::blockers::Blocker;
 use super::decide::Accept;
 use super::doctor::{self, Diagnosis, OperatorState, State};
 use super::engine::{Engine, EngineError};
@@ -55,9 +54,12 @@ pub(super) fn superseded<'o>(observed: &'o Observed, offer: &'o Offer) -> Option
     let plan = observed.open_plan(planned).filter(|plan| plan.waits_for_approval())?;
     let installed = observed.installed()?;
     let channel = offer.packages.get(&subscription.spec.package)?.channel(&subscription.spec.channel)?;
-    let version = Version::parse(&installed.spec.version).ok().map(VersionRelease::from);
-    let next = channel.next(installed.name(), version.as_ref());
-    (next != Some(planned)).then(|| Superseded { plan, installed: installed.name(), planned, next })
+    let version = Version::parse(&installed.spec.version).ok();
+    if channel.leads(installed.name(), version.as_ref(), planned) {
+        return None;
+    }
+    let next = channel.next(installed.name(), version.map(VersionRelease::from).as_ref());
+    Some(Superseded { plan, installed: installed.name(), planned, next })
 }
 
 impl Engine<'_> {
@@ -131,27 +133,22 @@ impl Engine<'_> {
     ) -> Result<(), EngineError> {
         let (namespace, name) = (subscription.namespace(), subscription.name());
         let observed = Observed::look(self.cluster, namespace, name).map_err(EngineError::from);
-        if let Some(observed) = known_or_over(observed)?
-            && let Some(offer) = known_or_over(self.offer(subscription))?
+        let Some(observed) = known_or_over(observed)? else { return Ok(()) };
+        let Some(plan) = observed.open_plan(&subscription.status.current_csv) else { return Ok(()) };
+        if let Some(offer) = known_or_over(self.offer(subscription))?
             && let Some(old) = superseded(&observed, &offer)
         {
-            diagnosis.advises_against(namespace, name, old.sentence(), old.deletion());
+            diagnosis.advises_against(&plan.key(), old.sentence(), old.deletion());
         }
-        for blocker in known_or_over(self.planned_blockers(subscription))?.into_iter().flatten() {
-            let why = format!("OLM cannot install it: {blocker}");
-            diagnosis.advises_against(namespace, name, why, doctor::DELETES);
+        let preview = known_or_over(self.preview_of(plan, &observed))?;
+        for blocker in preview.into_iter().flat_map(|preview| preview.csvs).flat_map(|csv| csv.blockers) {
+            diagnosis.advises_against(
+                &plan.key(),
+                format!("OLM cannot install it: {blocker}"),
+                doctor::DELETES,
+            );
         }
         Ok(())
-    }
-
-    /// What keeps OLM from installing the plan of a Subscription that waits for approval.
-    fn planned_blockers(&mut self, subscription: &Object<Subscription>) -> Result<Vec<Blocker>, EngineError> {
-        let observed = Observed::look(self.cluster, subscription.namespace(), subscription.name())?;
-        let Some(plan) = observed.open_plan(&subscription.status.current_csv).cloned() else {
-            return Ok(Vec::new());
-        };
-        let preview = self.preview_of(&plan, &observed)?;
-        Ok(preview.csvs.into_iter().flat_map(|csv| csv.blockers).collect())
     }
 
     /// Why OLM does not install a newer version of the channel. `None` if the channel has no newer one, or OLM is about to install it.

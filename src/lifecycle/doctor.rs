@@ -74,7 +74,7 @@ pub const FIXABLE: [&str; 7] = [
 /// The code of a plan that waits for approval.
 pub const APPROVAL_REQUIRED: &str = "approval-required";
 /// What deleting a plan does that OLM cannot carry out, or that nobody wants.
-pub(super) const DELETES: &str = "deletes the plan once the catalog offers another version, and OLM plans that one; until then leave it waiting: nothing that runs stops";
+pub(super) const DELETES: &str = "deletes the plan: wait with it until the catalog offers another version, which OLM plans then; before, it makes no new plan. Nothing that runs stops";
 /// The code of a version that is gone although its Subscription records it.
 pub const CSV_DELETED: &str = "csv-deleted";
 /// The codes of causes that let no verb succeed, and that none of them removes.
@@ -404,15 +404,11 @@ impl Diagnosis {
     }
 
     /// Adds what speaks against approving a plan that waits for it, and what comes of deleting that plan.
-    pub(super) fn advises_against(
-        &mut self,
-        namespace: &str,
-        subscription: &str,
-        why: String,
-        deletion: &str,
-    ) {
+    pub(super) fn advises_against(&mut self, plan: &Key, why: String, deletion: &str) {
+        // Several operators may wait for it: their cause is told once.
         let mut own = self.causes.iter_mut().filter(|cause| cause.code == APPROVAL_REQUIRED);
-        let own = own.find(|cause| cause.subscription == subscription && cause.object.namespace == namespace);
+        let own =
+            own.find(|cause| (&cause.object.name, &cause.object.namespace) == (&plan.name, &plan.namespace));
         if let Some(cause) = own {
             cause.unapprove(why, deletion);
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use olmkit_bundle::csv::GroupVersionKind;
-use olmkit_bundle::version::Version;
+use olmkit_bundle::version::{Version, VersionRange};
 use olmkit_catalog::fbc::{self, Catalog, property};
 use olmkit_catalog::graph::{GraphError, Release, VersionRelease};
 use olmkit_catalog::path::{About, NextHops, Rules};
@@ -190,6 +190,19 @@ impl OfferedChannel {
     /// What OLM installs over something; none when it stays.
     pub fn next(&self, installed: &str, version: Option<&VersionRelease>) -> Option<&str> {
         self.ways.as_ref().ok()?.next(installed, version)
+    }
+
+    /// Whether OLM may install a bundle over an installed one: an edge leads there, and no other bundle skips it. It need not be OLM's first
+    /// choice, which it may not be able to install.
+    pub fn leads(&self, installed: &str, version: Option<&Version>, to: &str) -> bool {
+        let is_skipped =
+            self.entries.iter().any(|other| other.name != to && other.skips.iter().any(|skip| skip == to));
+        let Some(entry) = self.entry(to).filter(|_| !is_skipped) else { return false };
+        let range: Option<VersionRange> =
+            entry.skip_range.parse().ok().filter(|_| !entry.skip_range.is_empty());
+        entry.replaces == installed
+            || entry.skips.iter().any(|skip| skip == installed)
+            || version.zip(range).is_some_and(|(version, range)| range.contains(version))
     }
 
     /// The bundles that OLM installs one after another, from an installed one up to where it stays or has been.

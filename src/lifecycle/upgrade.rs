@@ -461,8 +461,7 @@ fn not_superseded(observed: &Observed, offer: &Offer, request: &Upgrade) -> Resu
     let delete = command!("kubectl -n {} delete installplan.operators.coreos.com {}", namespace, plan);
     Err(EngineError::refused_help(
         old.sentence(),
-        delete
-            + " makes OLM plan what the catalog offers now, and nothing that runs stops; then run the command again",
+        delete + ": " + old.deletion() + "; then run the command again",
     ))
 }
 

@@ -92,15 +92,26 @@ fn is_against(named: &str) -> bool {
 fn a_plan_that_the_catalog_has_left_behind_is_not_approved() {
     let mut world = waiting(|_| ());
     assert!(!is_against(&look_ahead(&mut world)));
-    let text = "
-{schema: olm.package, name: demo, defaultChannel: stable}
----
-{schema: olm.channel, package: demo, name: stable, entries: [{name: demo.v0.1.0}, {name: demo.v0.3.0, replaces: demo.v0.1.0, skips: [demo.v0.2.0]}]}
----
-{schema: olm.bundle, package: demo, name: demo.v0.1.0, image: r/demo:1, properties: [{type: olm.package, value: {packageName: demo, version: 0.1.0}}]}
----
-{schema: olm.bundle, package: demo, name: demo.v0.3.0, image: r/demo:3, properties: [{type: olm.package, value: {packageName: demo, version: 0.3.0}}]}";
-    world.offer = Arc::new(Offer::of(&Catalog::parse(&CatalogFiles::from_text("catalog.yaml", text))));
+    let offer = |newer: &str| {
+        let bundles = ["0.1.0", "0.2.0", "0.3.0"].map(|version| {
+            format!(
+                "---\n{{schema: olm.bundle, package: demo, name: demo.v{version}, image: 'r/demo:{version}', \
+                 properties: [{{type: olm.package, value: {{packageName: demo, version: {version}}}}}]}}\n"
+            )
+        });
+        let channel = format!(
+            "{{schema: olm.package, name: demo, defaultChannel: stable}}\n---\n\
+             {{schema: olm.channel, package: demo, name: stable, entries: [{{name: demo.v0.1.0}}, {newer}]}}\n{}",
+            bundles.concat()
+        );
+        Arc::new(Offer::of(&Catalog::parse(&CatalogFiles::from_text("catalog.yaml", &channel))))
+    };
+    // OLM's second choice, where it cannot install the first.
+    world.offer = offer(
+        "{name: demo.v0.2.0, replaces: demo.v0.1.0}, {name: demo.v0.3.0, replaces: demo.v0.2.0, skipRange: '<0.3.0'}",
+    );
+    assert!(!is_against(&look_ahead(&mut world)));
+    world.offer = offer("{name: demo.v0.3.0, replaces: demo.v0.1.0, skips: [demo.v0.2.0]}");
     let named = look_ahead(&mut world);
     let why = "to which the catalog no longer goes from `demo.v0.1.0`: it goes to `demo.v0.3.0` now";
     assert!(named.contains(why) && is_against(&named), "{named}");
