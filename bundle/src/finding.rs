@@ -114,7 +114,7 @@ pub struct Place {
     pub excerpt: Option<Excerpt>,
     /// A few words beside the marked text.
     pub label: Option<String>,
-    /// The key of the package file that `bundle generate` makes it from: whoever changes the line loses the change.
+    /// The key of the package file that `bundle generate` makes this line from. An edit of the line itself is lost at the next run.
     pub made_by: Option<&'static str>,
 }
 

@@ -82,7 +82,7 @@ fn look_ahead(world: &mut World) -> String {
     })
 }
 
-/// Whether the plan of an operator is to be deleted, not approved.
+/// Whether the printed repairs delete the plan, and none approves it.
 fn is_against(named: &str) -> bool {
     !named.contains("olmkit operator approve")
         && named.matches("delete installplan.operators.coreos.com install-").count() == 1

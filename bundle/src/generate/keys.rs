@@ -27,7 +27,7 @@ pub(super) const ANNOTATIONS: [(&str, &str); 6] = [
     ("license", "license"),
 ];
 
-/// Fields of `spec` of other names, and keys for them; none where the operator's manifests decide.
+/// Other fields of the ClusterServiceVersion's `spec`, each with the key that sets it; `None` for those made from the operator's manifests.
 const OF_OTHER_NAME: [(&str, Option<&str>); 10] = [
     ("description", Some("description")),
     ("icon", Some("icon")),

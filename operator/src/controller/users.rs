@@ -135,7 +135,7 @@ impl Users {
         &self.names
     }
 
-    /// Whether the status is to name other users: nodes get new ones after that.
+    /// Whether [`Self::names`] is not in the status yet. A new user is given to nodes only once it is.
     pub fn is_pending(&self) -> bool {
         self.pending
     }

@@ -485,7 +485,7 @@ impl Actor<'_> {
     }
 
     /// Moves the keys of open slots in batches. The source deletes a batch at once, so before the next one, and before the first,
-    /// the receiver's replicas must have all that it has: whoever was interrupted before, only one batch can be without a copy.
+    /// the receiver's replicas must have all that it has: then at most one batch is without a copy, also after an interruption.
     /// Whether all are moved: it stops after a batch when `ends` says so.
     async fn keys(
         &mut self,

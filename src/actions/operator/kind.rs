@@ -337,7 +337,7 @@ fn clear_earlier(limit: Duration, progress: &dyn Progress) -> Result<(), Failure
 fn clear_directories() {
     for entry in fs::read_dir(env::temp_dir()).into_iter().flatten().flatten() {
         if Run::of(&entry.file_name().to_string_lossy()).is_some_and(|run| run.was_killed()) {
-            // One that somebody else has made stays.
+            // A directory of another user cannot be removed, and stays.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

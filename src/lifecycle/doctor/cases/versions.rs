@@ -252,7 +252,7 @@ fn no_install_mode_is_worth_an_operator_that_runs() {
     assert_eq!(commands(true), [back]);
     let alone = commands(false);
     assert!(alone[0] == back && alone[1].contains("/spec/targetNamespaces"), "{alone:?}");
-    // Who has not looked at other namespaces does not know whether it is.
+    // Without a look at other namespaces, no patch of the OperatorGroup is printed.
     let unseen = unseen(objects(false));
     assert!(unseen[0] == back && unseen[1].contains(" -A ") && unseen.len() == 2, "{unseen:?}");
 }
