@@ -22,11 +22,12 @@ const TIME: Duration = Duration::from_secs(120);
 type Hostile = (&'static str, fn(&Path));
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let tests: [Hostile; 11] = [
+    let tests: [Hostile; 12] = [
         ("hostile_indentation_is_not_repaired_without_bounds", indentation),
         ("hostile_anchors_are_refused", anchors),
         ("hostile_short_values_are_refused", short_values),
         ("short_values_of_many_documents_are_refused_together", documents),
+        ("short_entries_of_large_types_are_refused", entries),
         ("very_many_findings_are_counted_in_every_format", findings),
         ("hostile_records_of_a_tar_are_refused", tar_records),
         ("a_layer_that_is_listed_very_often_is_refused", layers),
@@ -96,6 +97,18 @@ fn documents(at: &Path) {
     fs::write(at.join("a.yaml"), text.repeat(12)).unwrap();
     let generate = ["bundle", "generate", "a.yaml", "--package", "p", "--version", "1.0.0"];
     says(at, &generate, "the values up to here need more than");
+}
+
+/// A volume of Kubernetes takes more than 3,000 bytes, and two bytes of text make one.
+fn entries(at: &Path) {
+    fs::create_dir(at.join("manifests")).unwrap();
+    let volumes = "{},".repeat(400_000);
+    let csv = format!(
+        "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {{name: p.v1.0.0}}\n\
+         spec: {{install: {{spec: {{deployments: [{{spec: {{template: {{spec: {{volumes: [{volumes}]}}}}}}}}]}}}}}}\n"
+    );
+    fs::write(at.join("manifests/p.yaml"), csv).unwrap();
+    says(at, &["bundle", "validate", "."], "the entries up to here need more than");
 }
 
 /// A finding for every seven bytes.

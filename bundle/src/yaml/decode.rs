@@ -8,7 +8,7 @@
 //! An error knows the place and the path of the value that did not fit.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use serde::de::value::BorrowedStrDeserializer;
@@ -21,6 +21,11 @@ use crate::source::Span;
 
 /// The type of `resources.limits`, which Kubernetes reads from a text or a number.
 const QUANTITY: &str = "Quantity";
+/// Bytes that the entries of lists and maps may take as their types, however short their text is: `- {}` is five bytes, and
+/// a `Volume` of Kubernetes more than 3,000.
+const ROOM: usize = 48 << 20;
+/// The same for each byte of text.
+const ROOM_PER_BYTE: usize = 4;
 
 /// A value that does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +36,8 @@ pub struct DecodeError {
     pub span: Option<Span>,
     /// The path to it from where decoding began, such as `install.spec.deployments[0].name`; empty at the top.
     pub path: String,
+    /// It has more entries than are read; with fewer it might fit.
+    pub too_large: bool,
 }
 
 impl fmt::Display for DecodeError {
@@ -47,7 +54,7 @@ impl std::error::Error for DecodeError {}
 
 impl de::Error for DecodeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { message: message.to_string(), span: None, path: String::new() }
+        Self { message: message.to_string(), span: None, path: String::new(), too_large: false }
     }
 }
 
@@ -118,12 +125,12 @@ pub fn decode_strict<'de, T: de::Deserialize<'de>>(
 /// # Errors
 /// When a value does not fit its type.
 pub fn decode_noting<'de, T: de::Deserialize<'de>>(node: &'de Node<'de>) -> Result<(T, Noted), DecodeError> {
-    let noted = RefCell::default();
-    let value = T::deserialize(Decoder { node, noted: &noted }).map_err(|mut error| {
+    let run = Run::over(node);
+    let value = T::deserialize(Decoder { node, run: &run }).map_err(|mut error| {
         error.span.get_or_insert(node.span);
         error
     })?;
-    Ok((value, noted.into_inner()))
+    Ok((value, run.noted.into_inner()))
 }
 
 /// Decodes a node with a seed, which may be one that keeps nothing but looks at what goes by.
@@ -134,13 +141,41 @@ pub fn decode_seed<'de, S: DeserializeSeed<'de>>(
     node: &'de Node<'de>,
     seed: S,
 ) -> Result<S::Value, DecodeError> {
-    seed.deserialize(Decoder { node, noted: &RefCell::default() })
+    seed.deserialize(Decoder { node, run: &Run::over(node) })
+}
+
+/// What all values of one decoding share.
+struct Run {
+    noted: RefCell<Noted>,
+    /// Bytes that entries may take at most.
+    room: usize,
+    /// Bytes that entries took so far.
+    taken: Cell<usize>,
+}
+
+impl Run {
+    fn over(node: &Node<'_>) -> Self {
+        let length = node.span.end.saturating_sub(node.span.start) as usize;
+        let room = ROOM.saturating_add(length.saturating_mul(ROOM_PER_BYTE));
+        Self { noted: RefCell::default(), room, taken: Cell::new(0) }
+    }
+
+    /// Takes the room of one more `T`.
+    fn take<T>(&self) -> Result<(), DecodeError> {
+        self.taken.set(self.taken.get().saturating_add(size_of::<T>()));
+        if self.taken.get() <= self.room {
+            return Ok(());
+        }
+        let room = self.room >> 20;
+        let message = format!("the entries up to here need more than {room} MiB of memory");
+        Err(DecodeError { message, span: None, path: String::new(), too_large: true })
+    }
 }
 
 #[derive(Clone, Copy)]
 struct Decoder<'de, 'c> {
     node: &'de Node<'de>,
-    noted: &'c RefCell<Noted>,
+    run: &'c Run,
 }
 
 impl<'de, 'c> Decoder<'de, 'c> {
@@ -198,7 +233,7 @@ macro_rules! strings {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
             if let Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) = self.node.value {
-                self.noted.borrow_mut().as_text.push(self.node.span);
+                self.run.noted.borrow_mut().as_text.push(self.node.span);
             }
             match self.node.to_text() {
                 Some(Cow::Borrowed(text)) => visitor.visit_borrowed_str(text),
@@ -249,7 +284,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'de, '_> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         if name == QUANTITY && !matches!(self.node.value, Value::String(_)) {
-            self.noted.borrow_mut().quantities.push(self.node.span);
+            self.run.noted.borrow_mut().quantities.push(self.node.span);
         }
         visitor.visit_newtype_struct(self)
     }
@@ -281,7 +316,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'de, '_> {
         match &self.node.value {
             Value::Null => visitor.visit_map(Entries { decoder: self, entries: Vec::new(), at: 0 }),
             Value::Mapping(mapping) => {
-                let entries = match_fields(mapping, fields, self.noted);
+                let entries = match_fields(mapping, fields, &self.run.noted);
                 visitor.visit_map(Entries { decoder: self, entries, at: 0 })
             }
             _ => self.mismatch("a map"),
@@ -349,7 +384,8 @@ impl<'de> de::SeqAccess<'de> for Items<'de, '_> {
         seed: T,
     ) -> Result<Option<T::Value>, DecodeError> {
         let Some((index, node)) = self.items.next() else { return Ok(None) };
-        let value = seed.deserialize(self.decoder.child(node));
+        let decoder = self.decoder.child(node);
+        let value = decoder.run.take::<T::Value>().and_then(|()| seed.deserialize(decoder));
         value.map(Some).map_err(|error| error.within(node, format_args!("[{index}]")))
     }
 
@@ -379,7 +415,8 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_> {
             return Err(de::Error::custom("a value was asked for before its key"));
         };
         self.at += 1;
-        let value = seed.deserialize(self.decoder.child(&entry.value));
+        let decoder = self.decoder.child(&entry.value);
+        let value = decoder.run.take::<V::Value>().and_then(|()| seed.deserialize(decoder));
         value.map_err(|error| error.within(&entry.value, &entry.key))
     }
 

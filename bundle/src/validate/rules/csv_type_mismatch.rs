@@ -21,9 +21,12 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     if let Some((csv, error)) = facts.csv_error() {
         let message = format!("the ClusterServiceVersion cannot be read: {error}");
         let place = csv.place_at(error.span.unwrap_or(csv.root.span));
-        findings.push(Finding::new(&RULE.code, message).at(place).subject(csv.subject()).help(
-            "use the type that OLM expects for the field; until then many rules cannot check the file",
-        ));
+        let help = if error.too_large {
+            "shorten the list or map; until then many rules cannot check the file"
+        } else {
+            "use the type that OLM expects for the field; until then many rules cannot check the file"
+        };
+        findings.push(Finding::new(&RULE.code, message).at(place).subject(csv.subject()).help(help));
     }
     let Some(csv) = facts.csv() else { return };
     for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {
