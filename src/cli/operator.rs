@@ -161,24 +161,9 @@ impl Verb {
                 (operator::Verb::Doctor { name, namespace, fix }, cluster, waiting)
             }
             Self::Uninstall(flags) => {
-                let Uninstall {
-                    name,
-                    delete_crds,
-                    accept_conversion_gap,
-                    accept_dependents,
-                    cluster,
-                    waiting,
-                } = flags;
-                let (name, cluster) = cluster.placed(name)?;
-                let namespace = cluster.namespace.clone();
-                let request = uninstall::Uninstall {
-                    name,
-                    namespace,
-                    delete_crds,
-                    accept_conversion_gap,
-                    accept_dependents,
-                };
-                (operator::Verb::Uninstall(request), cluster, waiting)
+                let (name, cluster) = flags.cluster.clone().placed(flags.name.clone())?;
+                let request = flags.request(name, cluster.namespace.clone());
+                (operator::Verb::Uninstall(request), cluster, flags.waiting)
             }
             Self::Rollback(flags) => {
                 let Rollback {
@@ -777,10 +762,27 @@ pub struct Uninstall {
     /// Continue even if another operator requires an API of this one
     #[arg(long)]
     accept_dependents: bool,
+    /// Continue even if custom resources are being deleted and wait for this operator to remove their finalizers
+    #[arg(long)]
+    accept_finalizers: bool,
     #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]
     waiting: Waiting,
+}
+
+impl Uninstall {
+    /// What is to be removed.
+    fn request(&self, name: String, namespace: Option<String>) -> uninstall::Uninstall {
+        uninstall::Uninstall {
+            name,
+            namespace,
+            delete_crds: self.delete_crds,
+            accept_conversion_gap: self.accept_conversion_gap,
+            accept_dependents: self.accept_dependents,
+            accept_finalizers: self.accept_finalizers,
+        }
+    }
 }
 
 /// Flags of `operator rollback`.

@@ -38,6 +38,8 @@ pub struct Uninstall {
     pub accept_conversion_gap: bool,
     /// Whether operators may stay that require an API of this one.
     pub accept_dependents: bool,
+    /// Whether the operator may go while custom resources wait for it to remove their finalizers.
+    pub accept_finalizers: bool,
 }
 
 /// What became of each part.
@@ -231,7 +233,7 @@ impl Engine<'_> {
         } else {
             self.crd_items(request, observed, csvs)?
         };
-        items.append(&mut self.custom_resource_items(request, csvs, &crds)?);
+        items.append(&mut self.custom_resource_items(request, observed, csvs, &crds)?);
         items.extend(subscription.map(|found| Item::new(&known::SUBSCRIPTION, found.key(), None::<String>)));
         items.extend(self.throw_away_item(request, observed, subscription)?);
         let plans = plans_of(observed, subscription, csvs);
@@ -349,6 +351,7 @@ impl Engine<'_> {
     fn custom_resource_items(
         &mut self,
         request: &Uninstall,
+        observed: &Observed,
         csvs: &[&Object<ClusterServiceVersion>],
         crds: &[Item],
     ) -> Result<Vec<Item>, EngineError> {
@@ -370,6 +373,9 @@ impl Engine<'_> {
                     ),
                     "pass --delete-crds to remove them, or --accept-conversion-gap to keep them, readable only at their stored version",
                 ));
+            }
+            if item.keep.is_some() && !request.accept_finalizers {
+                no_unfinalized(observed, csvs, &item.key.name, &resource, &live)?;
             }
             if item.keep.is_none() {
                 self.say(format!("{} custom resources of `{}` go with it", live.len(), item.key.name));
@@ -505,6 +511,42 @@ impl Engine<'_> {
         }
         Ok(items)
     }
+}
+
+/// Refuses while custom resources that stay are being deleted and wait for the operator to remove their finalizers: without it they
+/// never go, and neither does their namespace.
+fn no_unfinalized(
+    observed: &Observed,
+    csvs: &[&Object<ClusterServiceVersion>],
+    crd: &str,
+    resource: &Resource,
+    live: &[Value],
+) -> Result<(), EngineError> {
+    let owns = |csv: &&&Object<ClusterServiceVersion>| {
+        csv.spec.custom_resource_definitions.owned.iter().any(|owned| owned.name == crd)
+    };
+    let Some(csv) = csvs.iter().find(owns) else { return Ok(()) };
+    let targets = observed.targets();
+    let waits = |object: &&Value| {
+        let namespace = Key::of(object).namespace;
+        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+        let mut names = finalizers.into_iter().flatten().filter_map(Value::as_str);
+        object.pointer("/metadata/deletionTimestamp").is_some_and(|since| !since.is_null())
+            && names.any(|name| !matches!(name, "foregroundDeletion" | "orphan"))
+            && (namespace.is_empty() || targets.iter().any(|one| one.is_empty() || *one == namespace))
+    };
+    let Some(object) = live.iter().find(waits) else { return Ok(()) };
+    let key = Key::of(object);
+    let why = waits_for_finalizers(object).map(|stuck| stuck.sentence).unwrap_or_default();
+    let name = format!("{}/{}", resource.full_name(), key.name);
+    let wait = match key.namespace.as_str() {
+        "" => command!("kubectl wait --for=delete {} --timeout=10m", name),
+        namespace => command!("kubectl -n {} wait --for=delete {} --timeout=10m", namespace, name),
+    };
+    let help = wait
+        + format!(" waits until `{}` has done so: then run the same command again", csv.name())
+        + "; if it never does, pass --accept-finalizers, and remove `metadata.finalizers` by hand afterwards";
+    Err(EngineError::refused_help(format!("{} is being deleted: {why}", key.placed()), help))
 }
 
 /// Whether a role is of the group of a namespace; a label says so where OLM wrote one.

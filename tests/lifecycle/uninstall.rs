@@ -152,6 +152,38 @@ fn uninstall_that_does_not_wait_leaves_the_operator_to_its_finalizers() {
     assert_eq!(world.names(&known::CSV), Vec::<String>::new());
 }
 
+/// After `--delete-crds` was given up, without it: the custom resource would stay for good.
+#[test]
+fn uninstall_refuses_to_strand_custom_resources_that_wait_for_the_operator() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    world.make_demo("01", 3);
+    let example = Key::new(&demos(), NS, "example");
+    let finalizers = |names: Value| json!({"metadata": {"finalizers": names}});
+    world.cluster.store().patch(&example, &finalizers(json!(["example.com/cleanup"]))).unwrap();
+    let whole = Uninstall { name: "demo".into(), delete_crds: true, ..Uninstall::default() };
+    let said = told(world.run(|engine, _| engine.uninstall(&whole)).unwrap_err());
+    assert!(said.contains("waiting for demo/example in ns to be deleted"), "{said}");
+    let before = world.cluster.save();
+    let request = Uninstall { delete_crds: false, ..whole };
+    let said = told(world.run(|engine, _| engine.uninstall(&request)).unwrap_err());
+    assert_eq!(
+        said,
+        "demo/example in ns is being deleted: its finalizer `example.com/cleanup` has to be removed by its controller\n\
+         `kubectl -n ns wait --for=delete demos.t01.example.com/example --timeout=10m` waits until `demo.v0.3.0` has done so: \
+         then run the same command again; if it never does, pass --accept-finalizers, and remove `metadata.finalizers` by hand \
+         afterwards"
+    );
+    assert_eq!(world.cluster.save(), before);
+    let accepted = Uninstall { accept_finalizers: true, ..request.clone() };
+    let dry = Options { dry_run: true, ..Options::default() };
+    assert!(world.run_with(dry, |engine, _| engine.uninstall(&accepted)).is_ok());
+    // What nobody has deleted, and what Kubernetes finalizes, stays as it is.
+    world.cluster.store().patch(&example, &finalizers(json!(["foregroundDeletion"]))).unwrap();
+    world.run(|engine, _| engine.uninstall(&request)).unwrap();
+    assert_eq!(world.names(&known::CSV), Vec::<String>::new());
+}
+
 #[test]
 fn uninstall_tells_of_dependencies_and_of_what_install_made() {
     let mut world = World::of("19b");

@@ -103,6 +103,7 @@ impl Cleanup<'_> {
             delete_crds: crds.iter().all(|crd| !self.marker.kept.contains(crd)),
             accept_conversion_gap: true,
             accept_dependents: true,
+            accept_finalizers: true,
         };
         match self.engine().uninstall(&request) {
             Ok(_) => Ok(()),
