@@ -330,9 +330,8 @@ impl Engine<'_> {
                 "have the server at that address read its catalog again",
             ));
         }
-        if source.spec.image.contains('@') && source.is_ready() {
-            self.say("the image is named by its digest, so its content stays the same: nothing to refresh");
-            return self.one_source(&key);
+        if source.spec.image.contains('@') {
+            self.say("the image is named by its digest: the new pod serves the same content");
         }
         let pods = self.visible_pods(&key)?;
         if pods.is_empty() && self.cluster.has_pods() {
