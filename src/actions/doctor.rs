@@ -14,7 +14,7 @@ mod stream;
 use crate::exit::Failure;
 use crate::files::{self, FileError};
 use crate::image::{MAX_RECORD, Records, is_record};
-use crate::lifecycle::doctor::{self, Diagnosis, NotSeen, Observation, Scope, diagnose};
+use crate::lifecycle::doctor::{self, Diagnosis, NotSeen, Observation, Scope, diagnose_with_required};
 use crate::limits::{Limits, Over};
 use crate::sentence::Sentence;
 use crate::shell::{command, quoted};
@@ -167,7 +167,7 @@ pub fn from_files(
 /// There is no operator of the name that was asked for.
 pub fn diagnosed(seen: &Observation, scope: &Scope) -> Result<Diagnosis, Failure> {
     found(seen, scope)?;
-    let diagnosis = diagnose(seen, scope);
+    let diagnosis = diagnose_with_required(seen, scope);
     match &scope.name {
         // A version without a Subscription, which runs, is no operator that OLM looks after.
         Some(name) if diagnosis.operators.is_empty() => Err(not_found(seen, scope, name)),

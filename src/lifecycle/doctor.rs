@@ -30,6 +30,7 @@ mod recording;
 mod refusals;
 mod rehearsal;
 mod relations;
+mod required;
 mod resolution;
 mod step;
 mod stored;
@@ -54,6 +55,7 @@ pub use documents::{Read, kinds_in_path, read};
 pub use observation::{NotSeen, Observation};
 pub use recording::{Recorder, RecordingError, moments, replay};
 pub use rehearsal::{Outage, outage};
+pub use required::diagnose_with_required;
 pub use uncollected::COLLECT;
 
 use crate::sentence::Sentence;

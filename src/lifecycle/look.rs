@@ -147,7 +147,8 @@ impl Engine<'_> {
         let fresh = observed.subscription.clone().unwrap_or_else(|| subscription.clone());
         let head = Heads::default().of(self, &fresh)?;
         let now = self.cluster.time_of_day();
-        let mut diagnosis = diagnose(&doctor::complete(self.cluster, seen, &scope, Some(now))?, &scope);
+        let seen = doctor::complete(self.cluster, seen, &scope, Some(now))?;
+        let mut diagnosis = doctor::diagnose_with_required(&seen, &scope);
         self.look_ahead(&mut diagnosis)?;
         let mut operator = Operator::of(&observed, &fresh, head, &self.options.reach).examined(&diagnosis);
         operator.problems.extend(health::deployments(&observed));

@@ -18,7 +18,7 @@ use super::engine::{Engine, EngineError, waits_for_finalizers};
 use super::lineage::lineage;
 use super::observe::Observed;
 use super::offer::Need;
-use super::properties::{needs_of, package_of};
+use super::properties::{needs_of, package_of, requires};
 use super::rights::Right;
 use super::simulate;
 use super::throw_away;
@@ -620,7 +620,7 @@ fn dependency_items(
         let Some(made_by) = other.annotation(label::GENERATED_BY) else { continue };
         let csv = observed.csv(&other.status.installed_csv);
         let is_needed_by =
-            |user: &ClusterServiceVersion| csv.is_some_and(|csv| needs(user, csv, &other.spec.package));
+            |user: &ClusterServiceVersion| csv.is_some_and(|csv| requires(user, csv, &other.spec.package));
         let is_ours =
             plans.iter().any(|plan| plan.name() == made_by) || csvs.iter().any(|own| is_needed_by(own));
         if !is_ours || subscription.is_some_and(|own| own.name() == other.name()) {
@@ -641,17 +641,6 @@ fn dependency_items(
         items.extend(csv.map(|csv| Item::new(&known::CSV, csv.key(), Some(keep))));
     }
     items
-}
-
-/// Whether an operator needs what another one, of a package, provides.
-fn needs(user: &ClusterServiceVersion, provider: &ClusterServiceVersion, package: &str) -> bool {
-    let owned = &provider.spec.custom_resource_definitions.owned;
-    let required = &user.spec.custom_resource_definitions.required;
-    required.iter().any(|crd| owned.iter().any(|owned| owned.name == crd.name))
-        || needs_of(user).iter().any(|need| match need {
-            Need::Api(api) => owned.iter().any(|owned| owned.gvk() == *api),
-            Need::Package { name, .. } => name == package,
-        })
 }
 
 /// Another operator that uses a CRD.

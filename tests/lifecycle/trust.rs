@@ -7,6 +7,7 @@ use std::time::Duration;
 use olmkit::lifecycle::api::{Approval, Key, known};
 use olmkit::lifecycle::cluster::Cluster;
 use olmkit::lifecycle::decide::Accept;
+use olmkit::lifecycle::doctor::{Diagnosis, Scope, State, diagnose_with_required, observe};
 use olmkit::lifecycle::engine::{Engine, Options};
 use olmkit::lifecycle::install::Install;
 use olmkit::lifecycle::offer::Offer;
@@ -352,4 +353,62 @@ fn a_subscription_whose_catalog_is_gone_names_the_command_that_adds_it() {
         "the CatalogSource `catalog` is not in the namespace `olm`\n\
          add it again: `olmkit source add catalog CATALOG -n olm`"
     );
+}
+
+/// Lets the pod of a version crash that has one Deployment.
+fn crash(world: &mut World, csv: &str) {
+    let deployments = world.cluster.store().list(&known::DEPLOYMENT, Some(NS)).cloned().collect::<Vec<_>>();
+    let own = deployments.iter().find(|one| one["metadata"]["labels"]["olm.owner"] == csv).unwrap();
+    let key = Key::of(own);
+    let name = &key.name;
+    let down =
+        json!({"status": {"availableReplicas": 0, "conditions": [{"type": "Available", "status": "False"}]}});
+    world.cluster.store().patch(&key, &down).unwrap();
+    let installing = json!({"status": {"phase": "Installing", "reason": "InstallWaiting"}});
+    world.cluster.store().patch(&Key::new(&known::CSV, NS, csv), &installing).unwrap();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": format!("{name}-5d9-x"), "namespace": NS, "labels": {"pod-template-hash": "5d9"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": format!("{name}-5d9"), "uid": "1"}],
+        },
+        "spec": {"containers": [{"name": "manager", "image": "r/demo:3"}]},
+        "status": {"phase": "Running", "containerStatuses": [{
+            "name": "manager", "ready": false, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": {"reason": "Error", "exitCode": 1}},
+        }]},
+    });
+    world.cluster.store().create(pod).unwrap();
+}
+
+fn diagnosis_of(world: &mut World, name: Option<&str>) -> Diagnosis {
+    let scope = Scope { name: name.map(str::to_owned), namespace: Some(NS.into()) };
+    let now = world.cluster.time_of_day();
+    diagnose_with_required(&observe(&mut world.cluster, &scope, Some(now)).unwrap(), &scope)
+}
+
+/// It runs, and what it requires does not: it was called healthy.
+#[test]
+fn an_operator_whose_dependency_crashes_is_not_healthy() {
+    let mut world = World::of("19b");
+    world.install(Install { approval: Some(Approval::Automatic), ..demo(None) }).unwrap();
+    let status = |world: &mut World| world.run(|engine, _| engine.status("demo", Some(NS))).unwrap();
+    assert!(status(&mut world).is_well());
+    let csvs = world.names(&known::CSV);
+    let dependency = csvs.iter().find(|name| name.starts_with("cache-db.")).unwrap();
+    crash(&mut world, dependency);
+    let operator = status(&mut world);
+    assert!(!operator.is_well());
+    let start = format!("`{dependency}` does not start");
+    assert!(operator.problems[0].starts_with(&start), "{operator:#?}");
+    let diagnosis = diagnosis_of(&mut world, Some("demo"));
+    let [cause] = &diagnosis.causes[..] else { panic!("{diagnosis:#?}") };
+    assert_eq!((cause.code, cause.subscription.as_str()), ("crashing", "cache-db-stable-catalog-olm"));
+    assert!(cause.consequences.contains(&"subscription/demo requires it".to_owned()), "{cause:#?}");
+    assert_eq!(diagnosis.operators.len(), 2);
+    // Each is asked for what it is when all are looked at, and it requires nothing of the other.
+    let states: Vec<State> = diagnosis_of(&mut world, None).operators.iter().map(|one| one.state).collect();
+    assert_eq!(states, [State::Broken, State::Healthy]);
+    crash(&mut world, &csvs.iter().find(|name| name.starts_with("demo.")).unwrap().clone());
+    assert_eq!(diagnosis_of(&mut world, Some("cache-db")).operators.len(), 1);
 }
