@@ -328,7 +328,7 @@ fn found(seen: &Observation, scope: &Scope) -> Result<(), Failure> {
         |one: &doctor::Doc<'_>| scope.namespace.as_ref().is_none_or(|namespace| one.namespace() == namespace);
     let mut all = seen.of("Subscription").filter(within);
     let mut csvs = seen.of("ClusterServiceVersion").filter(within);
-    match all.any(|one| doctor::is_named(one, name)) || csvs.any(|one| one.name() == name) {
+    match all.any(|one| doctor::is_named(one, name)) || csvs.any(|one| doctor::is_version(one, name)) {
         true => Ok(()),
         false => Err(not_found(seen, scope, name)),
     }
@@ -353,9 +353,11 @@ fn not_found(seen: &Observation, scope: &Scope, name: &str) -> Failure {
         return failure
             .help(format!("`{name}` is the name of a version: name its Subscription, `{namespace}/{own}`"));
     }
-    if let Some(csv) = seen.of("ClusterServiceVersion").filter(within).find(|one| one.name() == name) {
+    let mut csvs = seen.of("ClusterServiceVersion").filter(within);
+    if let Some(csv) = csvs.find(|one| doctor::is_version(*one, name)) {
         return failure.help(format!(
-            "clusterserviceversion/{name} in `{}` has none: run it without a name to diagnose all operators",
+            "clusterserviceversion/{} in `{}` has none: run it without a name to diagnose all operators",
+            csv.name(),
             csv.namespace()
         ));
     }

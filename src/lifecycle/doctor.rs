@@ -57,9 +57,11 @@ pub use recording::{Recorder, RecordingError, moments, replay};
 pub use rehearsal::{Outage, outage};
 pub use required::diagnose_with_required;
 pub use uncollected::COLLECT;
+pub use versions::is_of_olm;
 
 use crate::sentence::Sentence;
 use crate::shell::{Command, Reach, command};
+use step::Step;
 use subject::{Subject, Verdict};
 
 /// The codes of causes that `--fix` knows a repair of, which it applies where it does no harm.
@@ -140,6 +142,9 @@ pub struct Diagnosis {
 pub struct OperatorState {
     /// The Subscription; empty for a ClusterServiceVersion without one.
     pub subscription: String,
+    /// The ClusterServiceVersion without a Subscription; empty for a Subscription.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
     /// The namespace.
     pub namespace: String,
     /// The state.
@@ -452,12 +457,23 @@ impl Scope {
         self.namespace.as_ref().is_none_or(|namespace| object.namespace() == namespace)
             && self.name.as_ref().is_none_or(is_named)
     }
+
+    /// As [`Scope::holds`], of a version without a Subscription.
+    fn holds_version(&self, csv: Doc<'_>) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| csv.namespace() == namespace)
+            && self.name.as_ref().is_none_or(|name| is_version(csv, name))
+    }
 }
 
 /// Whether a name means a Subscription: its own, that of its package, or that of a version which it has installed or is about to install.
 pub fn is_named(subscription: Doc<'_>, name: &str) -> bool {
     let names = ["/metadata/name", "/spec/name", "/status/installedCSV", "/status/currentCSV"];
     names.iter().any(|path| subscription.text(path) == name)
+}
+
+/// Whether a name means a version: its own, or that of its package.
+pub fn is_version(csv: Doc<'_>, name: &str) -> bool {
+    csv.name() == name || versions::package_of(csv).as_deref() == Some(name)
 }
 
 /// Finds out how the operators of an observation are doing, and why.
@@ -487,14 +503,15 @@ pub fn diagnose(seen: &Observation, scope: &Scope) -> Diagnosis {
             seen,
         ));
     }
-    // Operators that run on after their Subscription was deleted.
-    for csv in versions::without_subscription(seen) {
-        let is_meant = scope.name.as_ref().is_none_or(|name| csv.name() == name)
-            && scope.namespace.as_ref().is_none_or(|namespace| csv.namespace() == namespace);
-        if is_meant && let Some(cause) = versions::examine(seen, csv).cause() {
-            let verdict = Verdict::Found(vec![cause]);
-            operators.push(judge(verdict, "", csv.namespace(), &mut causes, seen));
-        }
+    // Operators that are left after their Subscription was deleted.
+    for csv in versions::without_subscription(seen).filter(|csv| scope.holds_version(*csv)) {
+        let verdict = match versions::examine_alone(seen, csv) {
+            Step::Done => continue,
+            Step::Progressing => Verdict::Progressing,
+            Step::Found(cause) => Verdict::Found(vec![*cause]),
+        };
+        let state = judge(verdict, "", csv.namespace(), &mut causes, seen);
+        operators.push(OperatorState { version: csv.name().to_owned(), ..state });
     }
     // A namespace that does not go, though nothing of an operator is left in it that says so.
     let is_told = |namespace: &str| operators.iter().any(|one| one.namespace == namespace);
@@ -534,6 +551,7 @@ fn judge(
 ) -> OperatorState {
     let of = |state, cause: Option<&Cause>| OperatorState {
         subscription: subscription.to_owned(),
+        version: String::new(),
         namespace: namespace.to_owned(),
         state,
         sentence: cause.map(|cause| cause.sentence.clone()),

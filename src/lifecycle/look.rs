@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::api::{ClusterServiceVersion, Key, Named as _, Object, PackageManifest, Subscription, known};
 use super::checks;
 use super::cluster::ClusterError;
-use super::doctor::{self, Observation, OperatorState, Scope, diagnose};
+use super::doctor::{self, Diagnosis, Observation, OperatorState, Scope, diagnose};
 use super::engine::{Engine, EngineError};
 use super::health;
 use super::observe::Observed;
@@ -116,6 +116,20 @@ pub(super) fn known_or_over<T>(found: Result<T, EngineError>) -> Result<Option<T
         }
         found => Ok(found.ok()),
     }
+}
+
+/// The rows of versions that are left without a Subscription, and do not run. OLM's own needs none.
+fn without_subscription<'d>(
+    documents: &'d BTreeMap<String, Vec<Value>>,
+    diagnosis: &'d Diagnosis,
+) -> impl Iterator<Item = Operator> + use<'d> {
+    let left = diagnosis.operators.iter().filter(|one| !one.version.is_empty());
+    left.filter_map(|one| {
+        let observed = Observed::of(documents.get(&one.namespace)?.iter(), &one.namespace, "");
+        let csv = observed.csv(&one.version)?;
+        (!doctor::is_of_olm(doctor::Doc(csv.document())))
+            .then(|| Operator::without_subscription(&observed, csv))
+    })
 }
 
 impl Engine<'_> {
@@ -233,6 +247,7 @@ impl Engine<'_> {
             };
             self.look_ahead_of(&mut diagnosis, behind)?;
         }
+        rows.extend(without_subscription(&documents, &diagnosis));
         rows = rows.into_iter().map(|row| row.examined(&diagnosis)).collect();
         let groups =
             documents.values().flatten().filter(|found| found["kind"] == known::OPERATOR_GROUP.kind.as_str());
@@ -249,7 +264,7 @@ impl Engine<'_> {
                 ..Operator::of(&observed, &away, head, &self.options.reach)
             });
         }
-        rows.sort_by(|a, b| (&a.namespace, &a.subscription).cmp(&(&b.namespace, &b.subscription)));
+        rows.sort_by(|a, b| (&a.namespace, a.title()).cmp(&(&b.namespace, b.title())));
         Ok(rows)
     }
 

@@ -3,17 +3,18 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::api::{InstallModeKind, Named as _, Object, Subscription};
-use super::doctor::{Diagnosis, State};
+use super::api::{ClusterServiceVersion, InstallModeKind, Named as _, Object, Subscription};
+use super::doctor::{Diagnosis, OperatorState, State};
 use super::health;
 use super::observe::Observed;
+use super::properties::package_of;
 use crate::shell::Reach;
 
 /// An operator: a Subscription and what has become of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Operator {
-    /// The Subscription.
+    /// The Subscription; empty for a ClusterServiceVersion without one, which is shown when the doctor says something of it.
     pub subscription: String,
     /// Its namespace.
     pub namespace: String,
@@ -83,17 +84,12 @@ impl Operator {
         let spec = &subscription.spec;
         let status = &subscription.status;
         let csv = observed.csv(&status.installed_csv);
-        let targets = observed.groups.first().map(|group| group.target_namespaces()).unwrap_or_default();
         let plan = observed.plans.iter().find(|plan| {
             let owners = plan.metadata.owner_references.iter().flatten();
             let mut owners = owners.map(|owner| owner.name.as_str());
             !plan.is_over()
                 && (plan.name() == status.plan() || owners.any(|name| name == subscription.name()))
         });
-        let mode = match observed.groups.len() {
-            1 => InstallModeKind::of(&observed.namespace, &targets).to_string(),
-            _ => String::new(),
-        };
         Self {
             subscription: subscription.name().to_owned(),
             namespace: subscription.namespace().to_owned(),
@@ -112,20 +108,46 @@ impl Operator {
                 csvs: plan.spec.cluster_service_version_names.clone(),
                 approved: plan.spec.approved,
             }),
-            install_mode: mode,
-            target_namespaces: targets,
             problems: health::problems(observed, reach),
-            health: None,
-            cause: None,
+            ..Self::watching(observed)
         }
+    }
+
+    /// Which namespaces the operators of a namespace watch.
+    fn watching(observed: &Observed) -> Self {
+        let targets = observed.groups.first().map(|group| group.target_namespaces()).unwrap_or_default();
+        let mode = match observed.groups.len() {
+            1 => InstallModeKind::of(&observed.namespace, &targets).to_string(),
+            _ => String::new(),
+        };
+        Self { install_mode: mode, target_namespaces: targets, ..Self::default() }
+    }
+
+    /// The row of a version without a Subscription.
+    pub(super) fn without_subscription(observed: &Observed, csv: &Object<ClusterServiceVersion>) -> Self {
+        Self {
+            namespace: observed.namespace.clone(),
+            package: package_of(csv).unwrap_or_default(),
+            installed_csv: csv.name().to_owned(),
+            csv_phase: csv.status.phase.to_string(),
+            csv_reason: csv.status.reason.clone(),
+            ..Self::watching(observed)
+        }
+    }
+
+    /// Its name in messages: the Subscription, or the version that has none.
+    pub fn title(&self) -> &str {
+        if self.subscription.is_empty() { &self.installed_csv } else { &self.subscription }
     }
 
     /// Adds what the doctor says. What waits for somebody is no problem.
     pub(super) fn examined(mut self, diagnosis: &Diagnosis) -> Self {
         let mut all = diagnosis.operators.iter();
-        let own =
-            all.find(|one| (&one.subscription, &one.namespace) == (&self.subscription, &self.namespace));
-        let Some(own) = own else { return self };
+        let is_own = |one: &&OperatorState| {
+            (&one.subscription, &one.namespace) == (&self.subscription, &self.namespace)
+                && (!one.subscription.is_empty() || one.version == self.installed_csv)
+        };
+        let Some(own) = all.find(is_own) else { return self };
         self.health = Some(own.state);
         self.cause = own.code.zip(own.sentence.clone()).map(|(code, sentence)| RootCause { code, sentence });
         let problem = self.cause.as_ref().filter(|_| own.state == State::Broken);

@@ -409,8 +409,8 @@ impl OperatorTable {
         };
         self.table.row(context.into_iter().chain([
             &operator.namespace,
-            &operator.subscription,
-            &operator.package,
+            dash(&operator.subscription),
+            dash(&operator.package),
             short(&operator.installed_csv),
             dash(&operator.csv_phase),
             dash(&operator.install_mode),
@@ -420,9 +420,9 @@ impl OperatorTable {
         ]));
         if let (Some(cause), Some(state)) = (&operator.cause, operator.health) {
             let context = context.map(|context| format!("{context}: ")).unwrap_or_default();
-            let Operator { namespace, subscription, .. } = operator;
+            let (namespace, name) = (&operator.namespace, operator.title());
             let (state, code, sentence) = (state.as_str(), cause.code, &cause.sentence);
-            self.notes.push(format!("{context}{namespace}/{subscription} {state}[{code}]: {sentence}"));
+            self.notes.push(format!("{context}{namespace}/{name} {state}[{code}]: {sentence}"));
         }
     }
 

@@ -124,13 +124,10 @@ fn table(all: &[(&str, &Operator)], contexts: bool, width: usize) -> Vec<String>
 /// The doctor's sentence about an operator.
 fn note(cluster: &str, operator: &Operator) -> Option<String> {
     let (cause, state) = operator.cause.as_ref().zip(operator.health)?;
-    let Operator { namespace, subscription, .. } = operator;
+    let (namespace, name) = (&operator.namespace, operator.title());
     let context = if cluster.is_empty() { String::new() } else { format!("{cluster}: ") };
     let (state, code, sentence) = (state.as_str(), cause.code, &cause.sentence);
-    Some(
-        printable(&format!("{context}{namespace}/{subscription} {state}[{code}]: {sentence}"))
-            .replace('\n', " "),
-    )
+    Some(printable(&format!("{context}{namespace}/{name} {state}[{code}]: {sentence}")).replace('\n', " "))
 }
 
 /// Text that is no longer than a line.

@@ -73,8 +73,7 @@ fn table(clusters: &BTreeMap<String, Vec<Operator>>, out: &mut dyn Write) -> io:
 /// A line for each operator that is new, has changed, or is gone.
 fn changes(cluster: &str, before: &[Operator], now: &[Operator], out: &mut dyn Write) -> io::Result<()> {
     let context = if cluster.is_empty() { String::new() } else { format!("{cluster}: ") };
-    let same =
-        |a: &Operator, b: &Operator| (&a.namespace, &a.subscription) == (&b.namespace, &b.subscription);
+    let same = |a: &Operator, b: &Operator| (&a.namespace, a.title()) == (&b.namespace, b.title());
     for operator in now {
         let line = line(operator);
         let old = before.iter().find(|old| same(old, operator));
@@ -83,19 +82,19 @@ fn changes(cluster: &str, before: &[Operator], now: &[Operator], out: &mut dyn W
         }
     }
     for gone in before.iter().filter(|old| !now.iter().any(|operator| same(old, operator))) {
-        writeln!(out, "{}", printable(&format!("{context}{}/{} gone", gone.namespace, gone.subscription)))?;
+        writeln!(out, "{}", printable(&format!("{context}{}/{} gone", gone.namespace, gone.title())))?;
     }
     Ok(())
 }
 
 /// An operator in a line.
 fn line(operator: &Operator) -> String {
-    let Operator { namespace, subscription, installed_csv, csv_phase, .. } = operator;
+    let Operator { namespace, installed_csv, csv_phase, .. } = operator;
+    let name = operator.title();
     let installed = if installed_csv.is_empty() { "nothing installed" } else { installed_csv };
     let state = operator.health.map_or("", |state| state.as_str());
     let cause = operator.cause.as_ref().map(|cause| format!("[{}]: {}", cause.code, cause.sentence));
-    let text =
-        format!("{namespace}/{subscription} {installed} {csv_phase} {state}{}", cause.unwrap_or_default());
+    let text = format!("{namespace}/{name} {installed} {csv_phase} {state}{}", cause.unwrap_or_default());
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

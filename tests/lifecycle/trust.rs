@@ -387,6 +387,30 @@ fn diagnosis_of(world: &mut World, name: Option<&str>) -> Diagnosis {
     diagnose_with_required(&observe(&mut world.cluster, &scope, Some(now)).unwrap(), &scope)
 }
 
+/// Its Subscription was deleted, and it crashes: nobody named it.
+#[test]
+fn a_version_that_crashes_without_a_subscription_is_listed_and_diagnosed() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    world.cluster.store().delete(&Key::new(&known::SUBSCRIPTION, NS, "demo"));
+    let list = |world: &mut World| world.run(|engine, _| engine.list(None)).unwrap();
+    assert_eq!(list(&mut world), [], "it runs");
+    crash(&mut world, "demo.v0.3.0");
+    let rows = list(&mut world);
+    let [row] = &rows[..] else { panic!("{rows:#?}") };
+    assert_eq!(
+        (row.title(), row.package.as_str(), row.csv_phase.as_str()),
+        ("demo.v0.3.0", "demo", "Installing")
+    );
+    assert_eq!(row.cause.as_ref().map(|cause| cause.code), Some("crashing"));
+    for name in [None, Some("demo"), Some("demo.v0.3.0")] {
+        let diagnosis = diagnosis_of(&mut world, name);
+        assert_eq!(diagnosis.causes.len(), 1, "{name:?}: {diagnosis:#?}");
+        let last = diagnosis.causes[0].repair.last().unwrap().command.to_string();
+        assert_eq!(last, "olmkit operator uninstall demo -n ns");
+    }
+}
+
 /// It runs, and what it requires does not: it was called healthy.
 #[test]
 fn an_operator_whose_dependency_crashes_is_not_healthy() {

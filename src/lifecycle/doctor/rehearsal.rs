@@ -17,6 +17,7 @@ use super::observation::Observation;
 use super::relations::{left_behind, owned_crds, versions_of};
 use super::{Cause, Repair, codes, groups, pods, workloads};
 use crate::lifecycle::api::{Key, Resource, known, label};
+use crate::lifecycle::lineage::lineage;
 use crate::lifecycle::offer::Offer;
 use crate::lifecycle::patch::merge;
 use crate::lifecycle::simulate::{EventKind, Registry, Simulation, Store};
@@ -247,9 +248,13 @@ fn deeds(seen: &Observation, command: &Command) -> Vec<Deed> {
                 deeds.extend(piped.and_then(|text| serde_json::from_str(text).ok()).map(Deed::Create));
             }
             (Some("olmkit"), ["operator", verb @ ("uninstall" | "rollback"), name, ..]) => {
-                if let Some(found) = seen.get("Subscription", namespace, name) {
-                    deeds.extend(removal(seen, found));
-                    deeds.extend(again(seen, found, to).filter(|_| *verb == "rollback").map(Deed::Create));
+                match seen.get("Subscription", namespace, name) {
+                    Some(found) => {
+                        deeds.extend(removal(seen, found));
+                        deeds
+                            .extend(again(seen, found, to).filter(|_| *verb == "rollback").map(Deed::Create));
+                    }
+                    None => deeds.extend(removal_of_package(seen, namespace, name)),
                 }
             }
             _ => {}
@@ -324,6 +329,16 @@ fn removal(seen: &Observation, subscription: Doc<'_>) -> Vec<Deed> {
     let names = of_subscription(seen, subscription).into_iter();
     let csvs = names.map(|name| Deed::Delete(Key::new(&known::CSV, namespace, name)));
     std::iter::once(Deed::Delete(Key::of(subscription.0))).chain(csvs).collect()
+}
+
+/// The versions of a package without a Subscription go, with those that they replace.
+fn removal_of_package(seen: &Observation, namespace: &str, package: &str) -> Vec<Deed> {
+    let of_package = |csv: &Doc<'_>| super::versions::package_of(*csv).as_deref() == Some(package);
+    let named = versions(seen, namespace).filter(of_package).map(Doc::name);
+    let names = lineage(named, |name| {
+        Some(seen.get("ClusterServiceVersion", namespace, name)?.text("/spec/replaces"))
+    });
+    names.into_iter().map(|name| Deed::Delete(Key::new(&known::CSV, namespace, name))).collect()
 }
 
 /// A Subscription as `rollback` makes it again, and as if its plan were approved.

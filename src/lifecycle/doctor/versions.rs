@@ -6,9 +6,10 @@ use super::observation::Observation;
 use super::pods::shorten;
 use super::relations::{subscription_of, versions_of};
 use super::step::Step;
-use super::{Cause, deletions, groups, namespaces, plans, refusals, workloads};
+use super::{Cause, Repair, deletions, groups, namespaces, plans, refusals, workloads};
 use crate::lifecycle::api::{InstallModeKind, csv_reason};
 use crate::moment;
+use crate::sentence::Sentence;
 use crate::shell::command;
 
 /// How long a requirement may be missing while OLM still installs.
@@ -25,12 +26,66 @@ pub(super) fn without_subscription(seen: &Observation) -> impl Iterator<Item = D
         let mut all = seen.within("ClusterServiceVersion", namespace);
         let is_alone = match csv.is_going() {
             true => deletions::blocked(seen, *csv).is_some(),
-            false => !matches!(csv.text("/status/phase"), "Replacing" | "Deleting" | "Succeeded" | ""),
+            // One that runs needs no Subscription; one that was scaled down, or lost its Deployment, does not run.
+            false if csv.text("/status/phase") == "Succeeded" => {
+                !is_of_olm(*csv) && workloads::is_changing(seen, *csv)
+            }
+            false => !matches!(csv.text("/status/phase"), "Replacing" | "Deleting" | ""),
         };
         !csv.is_copy()
             && is_alone
             && !is_referenced(seen, namespace, csv.name())
             && !all.any(|other| other.text("/spec/replaces") == csv.name())
+    })
+}
+
+/// Whether a version is of OLM's package server, which needs no Subscription.
+pub fn is_of_olm(csv: Doc<'_>) -> bool {
+    csv.list("/spec/apiservicedefinitions/owned").any(|api| api["group"] == "packages.operators.coreos.com")
+}
+
+/// How a version without a Subscription is doing.
+pub(super) fn examine_alone(seen: &Observation, csv: Doc<'_>) -> Step {
+    match examine(seen, csv) {
+        Step::Found(cause) if !csv.is_going() && !is_of_olm(csv) => Step::found(alone(seen, csv, *cause)),
+        Step::Progressing if is_of_olm(csv) => Step::Done,
+        step => step,
+    }
+}
+
+/// What it means for a version that no Subscription knows it, and how to give it one. Where there is one that OLM has only not told yet,
+/// nothing is added.
+fn alone(seen: &Observation, csv: Doc<'_>, mut cause: Cause) -> Cause {
+    let (name, namespace) = (csv.name(), csv.namespace());
+    let package = package_of(csv);
+    let is_own = |one: Doc<'_>| {
+        package.as_ref().is_some_and(|package| super::is_named(one, package))
+            || versions_of(seen, one).contains(&csv.text("/spec/replaces"))
+    };
+    if seen.within("Subscription", namespace).any(is_own) {
+        return cause;
+    }
+    cause
+        .consequences
+        .push(format!("clusterserviceversion/{name} has no Subscription: OLM never upgrades it"));
+    // What else fails may run all the same.
+    let does_not_run = codes::CODES.iter().any(|code| code.name == cause.code && code.has_way_back());
+    let removes = |repair: &Repair| repair.command.to_string().contains("delete clusterserviceversion");
+    if !does_not_run || cause.repair.iter().any(removes) {
+        return cause;
+    }
+    let removed = format!("removes `{name}`, which does not run; CRDs and custom resources stay");
+    cause.instead(match package {
+        Some(package) => Repair::of(
+            command!("olmkit operator uninstall {} -n {}", package, namespace),
+            Sentence::from(removed + ". Then ")
+                + command!("olmkit operator install {} -n {}", package, namespace)
+                + " installs it with a Subscription",
+        ),
+        None => Repair::of(
+            command!("kubectl -n {} delete clusterserviceversion.operators.coreos.com {}", namespace, name),
+            removed,
+        ),
     })
 }
 

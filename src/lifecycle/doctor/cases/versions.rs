@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::super::observation::KINDS;
 use super::{
-    NOW, OLM, Observation, Repair, Scope, State, available, catalog, check, csv, diagnose, group, installed,
-    look, merge, object, subscription,
+    NOW, OLM, Observation, Repair, Scope, State, around_pod, available, catalog, check, csv, diagnose, group,
+    installed, look, merge, object, subscription,
 };
 
 #[test]
@@ -297,4 +297,80 @@ fn no_operator_group_is_changed_by_who_has_not_looked_at_the_others() {
         let unseen = unseen(objects());
         assert!(!unseen.is_empty() && unseen.iter().find(changes).is_none(), "{code}: {unseen:?}");
     }
+}
+
+/// What is left of an operator that crashes, after its Subscription was deleted.
+fn left() -> Vec<Value> {
+    let crashed = json!({"phase": "Running", "containerStatuses": [{
+        "name": "manager", "ready": false, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"reason": "Error", "exitCode": 1}},
+    }]});
+    let [_, rest @ ..] = &around_pod(crashed)[..] else { panic!("no Subscription") };
+    let mut rest = rest.to_vec();
+    let package = json!({"type": "olm.package", "value": {"packageName": "demo", "version": "1.0.0"}});
+    let properties = json!({"properties": [package]}).to_string();
+    rest[2]["metadata"]["annotations"] = json!({"operatorframework.io/properties": properties});
+    rest
+}
+
+#[test]
+fn a_version_that_crashes_is_left_without_a_subscription() {
+    let removes = |objects: Vec<Value>| {
+        let diagnosis = look(objects);
+        let [cause] = &diagnosis.causes[..] else { panic!("{diagnosis:#?}") };
+        assert_eq!((cause.code, diagnosis.operators[0].version.as_str()), ("crashing", "demo.v1"));
+        let none = "clusterserviceversion/demo.v1 has no Subscription: OLM never upgrades it";
+        assert!(cause.consequences.iter().any(|one| one == none), "{cause:#?}");
+        let last = cause.repair.last().map(|repair| repair.command.to_string()).unwrap();
+        let is_it = last.contains("uninstall") || last.contains("delete clusterserviceversion");
+        is_it.then_some(last)
+    };
+    assert_eq!(removes(left()).unwrap(), "olmkit operator uninstall demo -n here");
+    let mut unnamed = left();
+    unnamed[2]["metadata"].as_object_mut().unwrap().remove("annotations");
+    let deletes = "kubectl -n here delete clusterserviceversion.operators.coreos.com demo.v1";
+    assert_eq!(removes(unnamed).unwrap(), deletes);
+    // One that OLM has only not told yet.
+    let diagnosis = look([&left()[..], &[subscription(json!({}))]].concat());
+    let mut consequences = diagnosis.causes.iter().flat_map(|cause| &cause.consequences);
+    assert!(consequences.all(|one| !one.contains("has no Subscription")), "{diagnosis:#?}");
+    // The version that it replaces still serves: it would go too.
+    let mut both = left();
+    both[2]["spec"]["replaces"] = json!("demo.v0");
+    let mut old = csv("Replacing", "BeingReplaced", "being replaced by csv: demo.v1");
+    old["metadata"]["name"] = json!("demo.v0");
+    let mut ready = both[4].clone();
+    merge(
+        &mut ready,
+        json!({"metadata": {"name": "demo-4c8-x", "creationTimestamp": "2025-12-31T00:00:00Z",
+            "labels": {"pod-template-hash": "4c8"}, "ownerReferences": [{"kind": "ReplicaSet", "name": "demo-4c8"}]}}),
+    );
+    ready["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
+        "containerStatuses": [{"name": "manager", "ready": true, "restartCount": 0, "state": {"running": {}}}]});
+    both.extend([old, ready]);
+    assert_eq!(removes(both), None);
+}
+
+#[test]
+fn versions_that_need_no_subscription_are_left_alone() {
+    let scope = |name: &str| Scope { name: Some(name.into()), namespace: None };
+    let mut objects = left();
+    // Whatever name it is asked for by.
+    for name in ["demo", "demo.v1"] {
+        let seen = Observation::complete(objects.clone(), NOW);
+        assert_eq!(diagnose(&seen, &scope(name)).state, State::Broken, "{name}");
+    }
+    assert_eq!(diagnose(&Observation::complete(objects.clone(), NOW), &scope("other")).operators, []);
+    objects[2]["metadata"]["labels"] = json!({"olm.copiedFrom": "there"});
+    assert_eq!(look(objects).operators, []);
+    // OLM's own.
+    let mut server = csv("InstallReady", "AllRequirementsMet", "");
+    server["spec"]["apiservicedefinitions"] = json!({"owned": [{"group": "packages.operators.coreos.com", "version": "v1", "name": "v1.packages.operators.coreos.com"}]});
+    assert_eq!(look(vec![group(), server.clone()]).operators, []);
+    server["status"]["phase"] = json!("Succeeded");
+    assert_eq!(look(vec![group(), server]).operators, []);
+    // One that runs.
+    assert_eq!(look(vec![group(), csv("Succeeded", "InstallSucceeded", ""), available()]).operators, []);
+    // One that is on its way.
+    assert_eq!(look(vec![group(), csv("InstallReady", "AllRequirementsMet", "")]).state, State::Progressing);
 }
