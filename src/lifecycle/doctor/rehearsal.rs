@@ -143,10 +143,16 @@ fn rollback(seen: &Observation, subscription: Doc<'_>, cause: &Cause) -> Option<
         version => version,
     };
     let (namespace, name) = (subscription.namespace(), subscription.name());
+    let mut deployments =
+        workloads::wanted(old).filter_map(|wanted| seen.get("Deployment", namespace, wanted));
+    let state = match deployments.all(|found| workloads::is_run_by(old, found)) {
+        true => "still runs",
+        false => "ran before",
+    };
     Some(Repair::of(
         command!("olmkit operator rollback {} -n {} --to {}", name, namespace, version),
         format!(
-            "goes back to `{}`, which still runs: the operator is down for about 30 seconds, custom resources stay, and the approval becomes Manual",
+            "goes back to `{}`, which {state}: the operator is down for about 30 seconds, custom resources stay, and the approval becomes Manual",
             old.name()
         ),
     ))

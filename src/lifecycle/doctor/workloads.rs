@@ -6,6 +6,8 @@ use super::observation::Observation;
 use super::pods::{self, What};
 use super::relations::subscription_of;
 use super::{Cause, Repair, plans, refusals};
+use crate::lifecycle::api::label;
+use crate::lifecycle::lineage::lineage;
 use crate::sentence::Sentence;
 use crate::shell::command;
 
@@ -56,15 +58,38 @@ fn deployment(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
     if is_available(found) {
         return None;
     }
-    let what = format!("`{}` does not start, its deployment `{name}` is not available", csv.name());
+    // The version that is to replace one which never came up does not change the Deployment before.
+    let own = owner(seen, csv, found).unwrap_or(csv);
+    let what = format!("`{}` does not start, its deployment `{name}` is not available", own.name());
     let fault = newest_pods(seen, found).into_iter().find_map(|pod| pods::fault(seen, pod));
     let cause = match fault {
-        Some(fault) => repaired(seen, csv, &fault, fault.cause(pods::code(&fault), &what)),
+        Some(fault) => repaired(seen, csv, own.name(), &fault, fault.cause(pods::code(&fault), &what)),
         None => refused(seen, csv, found, &what)
             .or_else(|| deadline(seen, csv, found, &what))
             .or_else(|| never_ready(seen, csv, found, &what))?,
     };
-    Some(context(seen, csv, found, cause))
+    let mut cause = context(seen, own, found, cause);
+    if own.name() != csv.name() {
+        let (name, phase, reason) = (csv.name(), csv.text("/status/phase"), csv.text("/status/reason"));
+        let waits =
+            format!("clusterserviceversion/{name}, which replaces it, waits for it: {phase} ({reason})");
+        cause.consequences.push(waits);
+    }
+    Some(cause)
+}
+
+/// The version that a Deployment is of, where that is an older one.
+fn owner<'o>(seen: &'o Observation, csv: Doc<'o>, deployment: Doc<'o>) -> Option<Doc<'o>> {
+    let csv_named = |name: &str| seen.get("ClusterServiceVersion", csv.namespace(), name);
+    let older = lineage([csv.text("/spec/replaces")], |name| Some(csv_named(name)?.text("/spec/replaces")));
+    older.into_iter().find(|name| *name == deployment.label(label::OWNER)).and_then(csv_named)
+}
+
+/// Whether the pods that answer for a Deployment are of a version, and not of the one that replaces it.
+pub(super) fn is_run_by(csv: Doc<'_>, deployment: Doc<'_>) -> bool {
+    // What answers while the newest pods do not is the version before.
+    let owner = deployment.label(label::OWNER);
+    owner.is_empty() || owner == csv.name() || !is_available(deployment)
 }
 
 /// Whether a Deployment has all the pods of its newest template.
@@ -124,7 +149,8 @@ fn context(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, mut cause: Cau
         csv.text("/status/reason")
     ));
     let replaced = seen.get("ClusterServiceVersion", csv.namespace(), csv.text("/spec/replaces"));
-    if let Some(replaced) = replaced.filter(|_| phase != "Succeeded") {
+    let is_replacing = |replaced: &Doc<'_>| replaced.text("/status/phase") == "Replacing";
+    if let Some(replaced) = replaced.filter(is_replacing).filter(|_| phase != "Succeeded") {
         cause.consequences.push(format!("clusterserviceversion/{} stays Replacing", replaced.name()));
     }
     cause
@@ -303,7 +329,7 @@ fn never_ready(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str
 }
 
 /// The way that fits what is wrong with a pod.
-fn repaired(seen: &Observation, csv: Doc<'_>, fault: &pods::Fault<'_>, cause: Cause) -> Cause {
+fn repaired(seen: &Observation, csv: Doc<'_>, own: &str, fault: &pods::Fault<'_>, cause: Cause) -> Cause {
     let (namespace, pod) = (csv.namespace(), fault.pod.name());
     let retry = command!("kubectl -n {} delete pod {}", namespace, pod);
     let logs = command!("kubectl -n {} logs {} -c {}", namespace, pod, fault.container);
@@ -317,7 +343,7 @@ fn repaired(seen: &Observation, csv: Doc<'_>, fault: &pods::Fault<'_>, cause: Ca
             .safe_repair(retry, "then pulls at once; safe, because the operator is not running"),
         What::Image { image, .. } => cause.safe_repair(
             retry,
-            format!("once `{image}` is in the registry: pulls at once instead of at the next back-off, and `{}` succeeds within about 30 seconds; safe, because the pod is not running", csv.name()),
+            format!("once `{image}` is in the registry: pulls at once instead of at the next back-off, and `{own}` succeeds within about 30 seconds; safe, because the pod is not running"),
         ),
         What::Crash { .. } => config(
             seen,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     OLM, State, available, catalog, check, csv, deployment, group, installed, installing, look, object, pod,
-    refused,
+    refused, subscription,
 };
 
 #[test]
@@ -137,4 +137,59 @@ fn what_pod_security_forbids_is_not_cut_off() {
         "are refused: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false",
         vec![installed(), group(), catalog("READY"), installing(), refused(&message)],
     );
+}
+
+/// An upgrade from 1 to 2 that does not come to its end, with the Deployment of a version, and whether its pods answer.
+fn upgrade(owner: &str, phases: [&str; 2], conditions: Value, pods: Vec<Value>) -> Vec<Value> {
+    let status = json!({"currentCSV": "demo.v2", "installedCSV": "demo.v2", "state": "AtLatestKnown"});
+    let message = r#"install strategy failed: ValidatingWebhookConfiguration "v-1" is invalid: webhooks[0].sideEffects"#;
+    let mut new = csv(phases[1], "InstallComponentFailed", message);
+    new["metadata"]["name"] = json!("demo.v2");
+    new["spec"]["replaces"] = json!("demo.v1");
+    let mut found = deployment(conditions);
+    found["metadata"]["labels"] = json!({"olm.owner": owner});
+    found["status"]["availableReplicas"] = json!(1);
+    let mut old = csv(phases[0], "", "");
+    for (version, csv) in [("1", &mut old), ("2", &mut new)] {
+        csv["spec"]["version"] = json!(version);
+        csv["spec"]["installModes"] = json!([{"type": "OwnNamespace", "supported": true}]);
+    }
+    let mut group = group();
+    group["status"] = json!({"namespaces": ["here"]});
+    let mut all = vec![subscription(status), group, catalog("READY"), old, new, found];
+    all.extend(pods);
+    all
+}
+
+#[test]
+fn what_still_runs_is_told_from_the_deployment() {
+    let rollback = |owner: &str, available: &str| {
+        let conditions = json!([{"type": "Available", "status": available}]);
+        let diagnosis = look(upgrade(owner, ["Replacing", "Failed"], conditions, Vec::new()));
+        diagnosis.causes[0].repair[0].effect.to_string()
+    };
+    assert!(rollback("demo.v1", "True").starts_with("goes back to `demo.v1`, which still runs: "));
+    // Its pods were replaced already: only the webhook is missing.
+    assert!(rollback("demo.v2", "True").starts_with("goes back to `demo.v1`, which ran before: "));
+    assert!(rollback("demo.v2", "False").starts_with("goes back to `demo.v1`, which still runs: "));
+}
+
+#[test]
+fn a_pod_of_the_old_version_is_not_told_of_the_new_one() {
+    let waiting = json!({"reason": "ImagePullBackOff", "message": "r/demo:1: not found"});
+    let status = json!({"phase": "Pending", "containerStatuses": [{"name": "manager", "ready": false, "restartCount": 0, "state": {"waiting": waiting}}]});
+    let pods = vec![pod(json!({"status": status}))];
+    let mut objects = upgrade("demo.v1", ["Installing", "Pending"], json!([]), pods);
+    objects[5]["status"]["availableReplicas"] = json!(0);
+    objects[4]["status"]["reason"] = json!("RequirementsUnknown");
+    let diagnosis = look(objects);
+    let cause = &diagnosis.causes[0];
+    assert!(cause.sentence.starts_with("`demo.v1` does not start"), "{cause:#?}");
+    let waits =
+        "clusterserviceversion/demo.v2, which replaces it, waits for it: Pending (RequirementsUnknown)";
+    assert_eq!(cause.consequences.last().map(String::as_str), Some(waits));
+    assert!(cause.repair[0].effect.to_string().contains("and `demo.v1` succeeds within"), "{cause:#?}");
+    // A new installation of the head leaves the version out that never came up.
+    let last = cause.repair.last().unwrap().command.to_string();
+    assert!(last.contains("clusterserviceversion.operators.coreos.com/demo.v1 && echo"), "{last}");
 }
