@@ -231,7 +231,15 @@ fn is_unpacking(message: &str) -> bool {
 
 /// The part of a message that names the cause.
 fn core(message: &str) -> &str {
-    message.find("conversion webhook for ").map_or(message, |at| &message[at..])
+    // Before it stand the properties of the bundle, which may be long.
+    let of_bundle = message.rfind(": configmap ").filter(|_| is_without_bundle(message)).map(|at| at + 2);
+    of_bundle.or_else(|| message.find("conversion webhook for ")).map_or(message, |at| &message[at..])
+}
+
+/// Whether the ConfigMap that a plan's bundle was unpacked into is gone.
+fn is_without_bundle(message: &str) -> bool {
+    message.contains("unpacked bundle configmap")
+        || message.contains("configmaps") && message.contains("not found")
 }
 
 /// The CRD that a plan cannot create or update: as its message names it, else as the cluster or the plan does.
@@ -299,7 +307,7 @@ fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Ca
                 "names the ServiceAccount that OLM installs with: give it the rights that the message names",
             )
             .safe_repair(retry(plan), again),
-        _ if message.contains("unpacked bundle configmap") || message.contains("configmaps") && message.contains("not found") => cause.repair(
+        _ if is_without_bundle(message) => cause.safe_repair(
             command!("kubectl -n {} delete installplan.operators.coreos.com {}", namespace, plan.name()),
             "deletes the plan, whose unpacked bundle is gone: OLM unpacks it again and creates a new plan; running pods are not affected",
         ),

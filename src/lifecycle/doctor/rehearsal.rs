@@ -65,14 +65,17 @@ pub(super) fn choose(seen: &Observation, subscription: &str, namespace: &str, ca
         ));
     }
     cause.repair.retain(|repair| outage(seen, &repair.command) != Outage::Lasting);
-    let found = seen.get("Subscription", namespace, subscription);
-    let back = found.and_then(|found| rollback(seen, found, cause));
     if let Some(first) = cause.repair.first_mut() {
-        let effect = std::mem::take(&mut first.effect).without(INSTEAD);
-        first.effect = if back.is_some() { Sentence::from(INSTEAD) + effect } else { effect };
+        first.effect = std::mem::take(&mut first.effect).without(INSTEAD);
     }
-    if let Some(back) = back {
-        cause.repair.insert(0, back);
+    let found = seen.get("Subscription", namespace, subscription);
+    let Some((old, back)) = found.and_then(|found| rollback(seen, found, cause)) else { return };
+    // What costs nothing comes before it, as long as OLM has not begun to replace the old version.
+    let is_untouched = old.text("/status/phase") == "Succeeded";
+    let at = usize::from(is_untouched && cause.repair.first().is_some_and(|first| first.safe));
+    cause.repair.insert(at, back);
+    if let Some(second) = cause.repair.get_mut(1) {
+        second.effect = Sentence::from(INSTEAD) + std::mem::take(&mut second.effect).without(INSTEAD);
     }
 }
 
@@ -135,7 +138,7 @@ fn is_ready_pod(seen: &Observation, key: &Key) -> bool {
 }
 
 /// The way back to the version that a new one was to replace, where that one still serves.
-fn rollback(seen: &Observation, subscription: Doc<'_>, cause: &Cause) -> Option<Repair> {
+fn rollback<'o>(seen: &'o Observation, subscription: Doc<'o>, cause: &Cause) -> Option<(Doc<'o>, Repair)> {
     codes::CODES.iter().find(|code| code.name == cause.code && code.has_way_back())?;
     let old = still_serving(seen, subscription)?;
     let version = match old.text("/spec/version") {
@@ -149,13 +152,14 @@ fn rollback(seen: &Observation, subscription: Doc<'_>, cause: &Cause) -> Option<
         true => "still runs",
         false => "ran before",
     };
-    Some(Repair::of(
+    let repair = Repair::of(
         command!("olmkit operator rollback {} -n {} --to {}", name, namespace, version),
         format!(
             "goes back to `{}`, which {state}: the operator is down for about 30 seconds, custom resources stay, and the approval becomes Manual",
             old.name()
         ),
-    ))
+    );
+    Some((old, repair))
 }
 
 /// The old version that still serves when its successor does not come up, or is gone.
