@@ -284,7 +284,8 @@ impl<'b, 'a> Object<'b, 'a> {
 
     /// A span of the text, as a place.
     pub fn place_at(&self, span: Span) -> Place {
-        Place::new(self.source, span)
+        let key = self.is_generated().then(|| keys::of_csv(&self.root.path_to(span))).flatten();
+        Place::new(self.source, span).made_by(key)
     }
 
     /// A path in the object, as a place: the value where there is one, else the last key on the way to it.
@@ -294,8 +295,12 @@ impl<'b, 'a> Object<'b, 'a> {
 
     /// The key of the package file that `bundle generate` made a field of the object from.
     pub(crate) fn made_by(&self, path: &[Step<'_>]) -> Option<&'static str> {
-        let is_generated = self.source.text().starts_with(HEADER) && self.kind() == csv::KIND;
-        is_generated.then(|| keys::of_csv(path)).flatten()
+        self.is_generated().then(|| keys::of_csv(path)).flatten()
+    }
+
+    /// Whether it is a ClusterServiceVersion that `bundle generate` wrote.
+    fn is_generated(&self) -> bool {
+        self.source.text().starts_with(HEADER) && self.kind() == csv::KIND
     }
 
     /// A finding about a path in the object.
@@ -313,13 +318,10 @@ impl Object<'_, '_> {
         map: &[&str],
         key: &str,
     ) -> Finding {
-        let mut map: Vec<_> = map.iter().map(|key| Step::from(*key)).collect();
+        let map: Vec<_> = map.iter().map(|key| Step::from(*key)).collect();
         let finding = self.finding(code, message, &map);
         match self.root.at(&map).and_then(|node| node.as_mapping()?.entry(key)) {
-            Some(entry) => {
-                map.push(key.into());
-                finding.at(self.place_at(entry.key_span).made_by(self.made_by(&map)))
-            }
+            Some(entry) => finding.at(self.place_at(entry.key_span)),
             None => finding,
         }
     }

@@ -292,6 +292,29 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The path to the innermost value that a span is in, or is the key of.
+    pub(crate) fn path_to(&self, span: Span) -> Vec<Step<'_>> {
+        let holds = |outer: Span| outer.start <= span.start && span.end <= outer.end;
+        let (mut node, mut path) = (self, vec![]);
+        loop {
+            let next = match &node.value {
+                Value::Mapping(mapping) => mapping
+                    .iter()
+                    .find(|entry| holds(entry.key_span) || holds(entry.value.span))
+                    .map(|entry| (Step::Key(&entry.key), &entry.value)),
+                Value::Sequence(items) => items
+                    .iter()
+                    .enumerate()
+                    .find(|(_, item)| holds(item.span))
+                    .map(|(index, item)| (Step::Index(index), item)),
+                _ => None,
+            };
+            let Some((step, value)) = next else { return path };
+            path.push(step);
+            node = value;
+        }
+    }
+
     /// How many bytes the value takes in JSON without white space.
     pub fn json_bytes(&self) -> u64 {
         match &self.value {

@@ -175,7 +175,8 @@ fn every_field_knows_the_key_that_makes_it() {
 
 #[test]
 fn findings_about_a_generated_bundle_name_the_key() {
-    let package = "{package: echo, version: 0.1.0, links: [{name: Docs, url: docs}], categories: [Echoes]}";
+    let package = "{package: echo, version: 0.1.0, links: [{name: Docs, url: docs}], categories: [Echoes], \
+                    csv: {spec: {nonsense: 1}}}";
     let generated =
         Input { texts: &[CRD, DEPLOYMENT, RBAC], package: Some(package), ..Input::default() }.run();
     let file = |(path, text)| BundleFile { path, content: Content::Text(text) };
@@ -196,6 +197,7 @@ fn findings_about_a_generated_bundle_name_the_key() {
     openshift-image-by-tag -
     container-without-requests -
     csv-link-url-invalid links
+    csv-field-unknown csv
     csv-provider-missing provider
     security-wildcard -
     security-wildcard -
