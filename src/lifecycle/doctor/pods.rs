@@ -401,7 +401,8 @@ pub(super) fn sentence(fault: &Fault<'_>) -> String {
         What::Setup => format!("pod `{pod}` cannot be set up on its node: {}", fault.message),
         What::NotReady => format!(
             "container `{container}` of pod `{pod}` runs and does not become ready: {}",
-            fault.message
+            // A probe that is a command may print nothing.
+            fault.message.trim_end().trim_end_matches(':')
         ),
     }
 }

@@ -366,9 +366,26 @@ fn repaired(seen: &Observation, csv: Doc<'_>, own: &str, fault: &pods::Fault<'_>
             .repair("kubectl get nodes -o 'custom-columns=NAME:.metadata.name,TAINTS:.spec.taints[*].key'", "names the nodes under pressure: free memory or disk on them, or add a node")
             .safe_repair(retry, "then starts a new pod; safe, because this one is not running"),
         What::Setup => cause.repair(command!("kubectl -n {} describe pod {}", namespace, pod), "names the volume, Secret or network that is missing"),
-        What::NotReady => cause.repair(logs, "shows what the operator waits for"),
+        What::NotReady => cause.repair(logs, awaited(seen, fault.pod)),
     };
     upgrade(seen, csv, cause)
+}
+
+/// What a pod that is not ready may wait for: one that is the leader until it ends goes only once this one is ready.
+fn awaited(seen: &Observation, pod: Doc<'_>) -> String {
+    let deployment = pod.owners("ReplicaSet").next().and_then(|set| set.rsplit_once('-'));
+    let hash = pod.label("pod-template-hash");
+    let old = deployment.and_then(|(name, _)| {
+        let mut all = pods_of(seen, pod.namespace(), name);
+        all.find(|one| one.label("pod-template-hash") != hash && !one.is_going() && pods::is_ready(*one))
+    });
+    let shows = "shows what the operator waits for";
+    old.map_or_else(|| shows.to_owned(), |old| {
+        format!(
+            "{shows}: if it waits to become the leader, it waits in vain, because Kubernetes keeps pod `{}` until this one is ready; the next version needs `strategy: {{type: Recreate}}` or a probe that does not depend on it",
+            old.name()
+        )
+    })
 }
 
 fn account(pod: Doc<'_>) -> &str {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{around_pod, check, look, object};
+use super::{around_pod, check, look, object, pod};
 use crate::lifecycle::doctor::State;
 
 #[test]
@@ -75,6 +75,36 @@ fn an_operator_runs_and_does_not_become_ready() {
     ]
     .concat();
     check("not-ready", "pod/demo-5d9-x", "Readiness probe failed", objects);
+}
+
+/// Whoever is the leader for life ends only after this one is ready.
+#[test]
+fn an_operator_that_waits_to_become_the_leader_waits_for_the_old_pod() {
+    let status = |ready: bool| {
+        json!({"phase": "Running", "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
+        "containerStatuses": [{
+            "name": "manager", "ready": ready, "restartCount": 0,
+            "state": {"running": {"startedAt": "2026-01-01T00:30:00Z"}},
+        }]})
+    };
+    let old = pod(json!({
+        "metadata": {"name": "demo-4c8-x", "creationTimestamp": "2025-12-31T00:00:00Z",
+            "labels": {"pod-template-hash": "4c8"}, "ownerReferences": [{"kind": "ReplicaSet", "name": "demo-4c8"}]},
+        "status": status(true),
+    }));
+    let objects = |old: &[Value]| {
+        let silent = vec![warning("Unhealthy", "Readiness probe failed: ")];
+        [around_pod(status(false)), silent, old.to_vec()].concat()
+    };
+    let shows = |objects: Vec<Value>| {
+        let diagnosis = look(objects);
+        assert!(diagnosis.causes[0].sentence.ends_with("does not become ready: Readiness probe failed"));
+        diagnosis.causes[0].repair[0].effect.to_string()
+    };
+    assert_eq!(shows(objects(&[])), "shows what the operator waits for");
+    assert!(
+        shows(objects(&[old])).contains("waits in vain, because Kubernetes keeps pod `demo-4c8-x` until")
+    );
 }
 
 /// A pod that was created, scheduled and started a minute ago, on a node whose clock is off by some seconds.
