@@ -7,6 +7,7 @@
 //! [`cluster::Cluster`] is the world that is acted on. There are two: [`kubernetes`], an API server, and [`simulate`], OLM in
 //! memory by the rules of its source. The trait blocks: one command does one thing after another, and the only concurrency is in a client's watches.
 
+mod admission;
 pub mod ahead;
 pub mod api;
 pub mod blockers;

@@ -4,17 +4,19 @@
 //! What needs only the manifests is decided here, by pure functions; `preflight` adds what has to be asked of the cluster and
 //! of catalogs: CRDs with their custom resources, dependencies, APIs.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use olmkit_bundle::csv::KIND;
 use olmkit_bundle::kinds;
+use olmkit_bundle::names::check_csv_name;
 use olmkit_bundle::version::{Version, VersionRange, parse_min_kube};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{InstallModeKind, Key};
-use super::immutable;
-use super::offer::{Need, Offer};
+use super::offer::{Need, Offer, OfferedPackage, needs, optional};
+use super::{admission, immutable};
 use crate::sentence::Help;
 
 macro_rules! codes {
@@ -32,6 +34,7 @@ codes! {
     DEPENDENCY_MISSING = "dependency-missing";
     IMMUTABLE_FIELD = "immutable-field";
     KUBERNETES_TOO_OLD = "kubernetes-too-old";
+    OBJECT_INVALID = "object-invalid";
     REQUIRED_API_MISSING = "required-api-missing";
     UNSUPPORTED_INSTALL_MODE = "unsupported-install-mode";
     UNSUPPORTED_KIND = "unsupported-kind";
@@ -92,6 +95,7 @@ pub(super) struct Candidate<'c> {
 }
 
 /// What a version comes to.
+#[derive(Default)]
 pub(super) struct Ground<'g> {
     /// The namespace of the operator.
     pub(super) namespace: &'g str,
@@ -99,6 +103,57 @@ pub(super) struct Ground<'g> {
     pub(super) targets: Vec<String>,
     /// The version of Kubernetes; none when nobody knows.
     pub(super) kubernetes: Option<Version>,
+    /// What comes with it.
+    pub(super) company: Company,
+}
+
+/// What comes with a version.
+#[derive(Default)]
+pub(super) struct Company {
+    /// Groups and kinds of the APIs that it and its dependencies bring; none when nobody knows.
+    pub(super) brought: Option<BTreeSet<(String, String)>>,
+    /// Objects that OLM can do without, by kind and name.
+    pub(super) optional: BTreeSet<(String, String)>,
+}
+
+impl Company {
+    /// What comes with bundles of a package: they, and whatever their catalog may choose for their needs, and for the needs of that.
+    pub(super) fn of(offer: &Offer, package: &OfferedPackage, bundles: &[&str]) -> Self {
+        let mut company = Self { brought: Some(BTreeSet::new()), ..Self::default() };
+        let mut open: Vec<_> = bundles.iter().filter_map(|name| package.bundles.get(*name)).collect();
+        company.optional = open.iter().flat_map(|bundle| optional(&bundle.properties)).collect();
+        let mut packages = BTreeSet::new();
+        while let (Some(bundle), Some(brought)) = (open.pop(), &mut company.brought) {
+            brought.extend(bundle.provides().into_iter().map(|api| (api.group, api.kind)));
+            for need in needs(&bundle.properties) {
+                let meets = |found: &OfferedPackage| match &need {
+                    Need::Api(api) => found.bundles.values().any(|one| one.provides().contains(api)),
+                    Need::Package { .. } => true,
+                };
+                let is_meant =
+                    |name: &str| !matches!(&need, Need::Package { name: wanted, .. } if wanted != name);
+                let mut found =
+                    offer.packages.iter().filter(|(name, one)| is_meant(name) && meets(one)).peekable();
+                if found.peek().is_none() {
+                    // Another catalog has it, or the cluster.
+                    company.brought = None;
+                    break;
+                }
+                open.extend(
+                    found
+                        .filter(|(name, _)| packages.insert(*name))
+                        .flat_map(|(_, one)| one.bundles.values()),
+                );
+            }
+        }
+        company
+    }
+
+    /// Whether an API may come with it.
+    fn brings(&self, group: &str, kind: &str) -> bool {
+        let api = (group.to_owned(), kind.to_owned());
+        self.brought.as_ref().is_none_or(|all| all.contains(&api))
+    }
 }
 
 impl<'c> Candidate<'c> {
@@ -110,8 +165,8 @@ impl<'c> Candidate<'c> {
 
 /// What keeps a version from being installed, as far as manifests tell.
 pub(super) fn of(candidate: Candidate<'_>, ground: &Ground<'_>) -> Vec<Blocker> {
-    const CHECKS: [fn(Candidate<'_>, &Ground<'_>) -> Vec<Blocker>; 4] =
-        [kubernetes, install_mode, kinds_of, selectors];
+    const CHECKS: [fn(Candidate<'_>, &Ground<'_>) -> Vec<Blocker>; 6] =
+        [kubernetes, install_mode, kinds_of, selectors, name, objects];
     CHECKS.iter().flat_map(|check| check(candidate, ground)).collect()
 }
 
@@ -175,6 +230,56 @@ fn kinds_of(candidate: Candidate<'_>, _: &Ground<'_>) -> Vec<Blocker> {
     candidate.manifests.iter().filter_map(stranger).collect()
 }
 
+/// The object of a version whose API is to be asked for, by group, version and kind: not every cluster has it, and it does not come
+/// with the version.
+pub(super) fn asked_for(candidate: Candidate<'_>, ground: &Ground<'_>) -> Vec<(String, String, Key)> {
+    let asked = candidate.manifests.iter().filter_map(|object| {
+        let key = Key::of(object);
+        kinds::supported(&key.kind).filter(|kind| kind.installed)?.crd?;
+        let version = object["apiVersion"].as_str()?.rsplit('/').next()?.to_owned();
+        let is_spared = ground.company.optional.contains(&(key.kind.clone(), key.name.clone()));
+        (!is_spared && !ground.company.brings(&key.group, &key.kind))
+            .then(|| (key.group.clone(), version, key))
+    });
+    asked.collect()
+}
+
+/// OLM puts the name into labels of all that it creates.
+fn name(candidate: Candidate<'_>, _: &Ground<'_>) -> Vec<Blocker> {
+    let Err(why) = check_csv_name(candidate.name) else { return Vec::new() };
+    let sentence = format!(
+        "`{}` cannot be installed: OLM puts its name into labels, and Kubernetes refuses it there: {why}",
+        candidate.name
+    );
+    vec![Blocker::new(OBJECT_INVALID, sentence, "publish a bundle with another `metadata.name`")]
+}
+
+/// What the API server refuses whatever else there is. OLM has begun the upgrade by then.
+fn objects(candidate: Candidate<'_>, _: &Ground<'_>) -> Vec<Blocker> {
+    let others = candidate.manifests.iter().filter(|object| object["kind"] != KIND).filter_map(|object| {
+        let key = Key::of(object);
+        Some((format!("the {} `{}`", key.kind, key.name), admission::object(object)?))
+    });
+    let csv = candidate.csv();
+    let deployments = csv.and_then(admission::deployments).map(|why| ("a Deployment".to_owned(), why));
+    let webhooks = csv.into_iter().flat_map(|csv| {
+        let all = csv.pointer("/spec/webhookdefinitions").and_then(Value::as_array).into_iter().flatten();
+        all.filter_map(move |one| {
+            let named = format!("the webhook `{}`", one["generateName"].as_str().unwrap_or(""));
+            Some((named, admission::webhook(csv, one)?))
+        })
+    });
+    let found = others.chain(deployments).chain(webhooks).map(|(what, why)| {
+        let sentence = format!(
+            "`{}` cannot be installed: Kubernetes refuses {what} of its bundle: {why}",
+            candidate.name
+        );
+        let help = "publish a corrected bundle: `olmkit bundle validate --suite install` shows the place";
+        Blocker::new(OBJECT_INVALID, sentence, help)
+    });
+    found.collect()
+}
+
 /// A Deployment that both versions have is updated in place.
 fn selectors(candidate: Candidate<'_>, _: &Ground<'_>) -> Vec<Blocker> {
     let Some((old, new)) = candidate.before.zip(candidate.csv()) else { return Vec::new() };
@@ -217,6 +322,9 @@ pub(super) fn lacking(need: &Need, offer: &Offer) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use olmkit_catalog::fbc::Catalog;
+    use olmkit_catalog::load::CatalogFiles;
+
     use super::*;
 
     fn csv(spec: Value) -> Value {
@@ -225,7 +333,7 @@ mod tests {
 
     fn ground() -> Ground<'static> {
         let kubernetes = Some(Version::new(1, 34, 0));
-        Ground { namespace: "here", targets: vec!["here".to_owned()], kubernetes }
+        Ground { namespace: "here", targets: vec!["here".to_owned()], kubernetes, ..Ground::default() }
     }
 
     #[track_caller]
@@ -289,6 +397,63 @@ mod tests {
                 "`demo.v2` cannot be installed: its bundle has the Ingress `web`, a kind that OLM does not install [unsupported-kind]",
             ],
         );
+    }
+
+    #[test]
+    fn a_name_does_not_fit_into_a_label() {
+        let name = format!("demo.v{}", "9".repeat(58));
+        let candidate = Candidate { name: &name, manifests: &[], before: None };
+        let found = of(candidate, &ground());
+        assert_eq!(found.len(), 1);
+        assert!(found[0].to_string().ends_with("longer than 63 characters [object-invalid]"), "{}", found[0]);
+    }
+
+    #[test]
+    fn kubernetes_refuses_what_olm_makes_of_it() {
+        let pod = |image: &str| json!({"containers": [{"name": "manager", "image": image}]});
+        let deployed = |image: &str| {
+            let template = json!({"metadata": {"labels": {"app": "demo"}}, "spec": pod(image)});
+            let spec = json!({"selector": {"matchLabels": {"app": "demo"}}, "template": template});
+            json!({"spec": {"deployments": [{"name": "demo", "spec": spec}]}})
+        };
+        check(&[csv(json!({"install": deployed("r/demo:1")}))], None, &[]);
+        check(
+            &[csv(json!({"install": deployed("r/demo: 1")}))],
+            None,
+            &[
+                "`demo.v2` cannot be installed: Kubernetes refuses a Deployment of its bundle: `r/demo: 1` is not an image: the tag has something other than letters, digits, `_`, `.` and `-` [object-invalid]",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_a_dependency_brings_is_not_asked_for() {
+        let monitor = json!({
+            "apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": {"name": "demo"},
+        });
+        let manifests = [monitor];
+        let candidate = Candidate { name: "demo.v2", manifests: &manifests, before: None };
+        let check = |properties: &str, expected: usize| {
+            let text = format!(
+                "{{schema: olm.bundle, package: demo, name: demo.v2, image: r/demo:2, properties: [{properties}]}}\n---\n\
+                 {{schema: olm.bundle, package: prom, name: prom.v1, image: r/prom:1, properties: [\
+                 {{type: olm.gvk, value: {{group: monitoring.coreos.com, version: v1, kind: ServiceMonitor}}}}]}}"
+            );
+            let files = CatalogFiles::from_text("catalog.yaml", &text);
+            let offer = Offer::of(&Catalog::parse(&files));
+            let company = Company::of(&offer, &offer.packages["demo"], &["demo.v2"]);
+            assert_eq!(asked_for(candidate, &Ground { company, ..ground() }).len(), expected, "{properties}");
+        };
+        check("", 1);
+        check("{type: olm.package.required, value: {packageName: prom, versionRange: '>=0.1.0'}}", 0);
+        check(
+            "{type: olm.gvk.required, value: {group: monitoring.coreos.com, version: v1, kind: ServiceMonitor}}",
+            0,
+        );
+        // Another catalog may have it, with whatever that needs.
+        check("{type: olm.package.required, value: {packageName: other, versionRange: '>=0.1.0'}}", 0);
+        let optional = "{group: monitoring.coreos.com, kind: ServiceMonitor, name: demo}";
+        check(&format!("{{type: olm.manifests.optional, value: {{manifests: [{optional}]}}}}"), 0);
     }
 
     #[test]

@@ -293,6 +293,14 @@ pub fn needs(properties: &[Value]) -> Vec<Need> {
     properties.iter().filter_map(need).collect()
 }
 
+/// The objects that a bundle can do without, by kind and name: OLM goes on where their API does not exist.
+pub fn optional(properties: &[Value]) -> BTreeSet<(String, String)> {
+    let lists = properties.iter().filter(|found| found["type"] == "olm.manifests.optional");
+    let all = lists.filter_map(|found| found.pointer("/value/manifests")?.as_array()).flatten();
+    let text = |found: &Value, key: &str| found[key].as_str().unwrap_or("").to_owned();
+    all.map(|found| (text(found, "kind"), text(found, "name"))).collect()
+}
+
 /// A group, version and kind of a property.
 pub fn gvk(value: &Value) -> GroupVersionKind {
     let text = |key: &str| value[key].as_str().unwrap_or("").to_owned();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::api::{CatalogSource, Key, Object, Resource, known, label};
-use super::blockers::{self, Blocker, Candidate, Ground, lacking};
+use super::blockers::{self, Blocker, Candidate, Company, Ground, lacking};
 use super::checks;
 use super::cluster::ClusterError;
 use super::decide::Accept;
@@ -71,9 +71,10 @@ impl Engine<'_> {
     /// # Errors
     /// OLM could not install one of them, or an image of it does not exist.
     pub(super) fn preflight(&mut self, upcoming: &Upcoming<'_>) -> Result<(), EngineError> {
-        let Upcoming { package, bundles, observed, .. } = upcoming;
+        let Upcoming { offer, package, bundles, observed, .. } = upcoming;
         let mut looked = Looked::default();
-        let ground = self.ground(&observed.namespace, upcoming.targets.clone());
+        let company = Company::of(offer, package, bundles);
+        let ground = self.ground(&observed.namespace, upcoming.targets.clone(), company);
         let mut before = observed.installed().map(|csv| csv.document().clone());
         for (at, csv) in bundles.iter().enumerate() {
             let stop = at.checked_sub(1).map(|before| package.version(bundles[before]));
@@ -110,8 +111,13 @@ impl Engine<'_> {
     }
 
     /// What versions in a namespace come to.
-    pub(super) fn ground<'g>(&mut self, namespace: &'g str, targets: Vec<String>) -> Ground<'g> {
-        Ground { namespace, targets, kubernetes: self.cluster.kubernetes_version() }
+    pub(super) fn ground<'g>(
+        &mut self,
+        namespace: &'g str,
+        targets: Vec<String>,
+        company: Company,
+    ) -> Ground<'g> {
+        Ground { namespace, targets, kubernetes: self.cluster.kubernetes_version(), company }
     }
 
     /// What keeps a bundle from being installed, and its ClusterServiceVersion as far as it can be read.
@@ -202,6 +208,7 @@ impl Engine<'_> {
     ) -> Result<Vec<Blocker>, EngineError> {
         let mut found = blockers::of(candidate, ground);
         found.extend(self.missing_apis(candidate)?);
+        found.extend(self.unserved(candidate, ground)?);
         found.extend(self.crd_blockers(candidate, known, unchecked)?);
         Ok(found)
     }
@@ -302,6 +309,28 @@ impl Engine<'_> {
             let name = candidate.name;
             let sentence = format!(
                 "`{name}` cannot be installed: it requires the API `{kind}.{group}/{version}`, which the cluster does not serve"
+            );
+            let help = "install what provides the API first";
+            found.push(Blocker::new(blockers::REQUIRED_API_MISSING, sentence, help));
+        }
+        Ok(found)
+    }
+
+    /// The objects of a version whose API the cluster does not have: OLM fails the plan when it comes to them.
+    fn unserved(
+        &mut self,
+        candidate: Candidate<'_>,
+        ground: &Ground<'_>,
+    ) -> Result<Vec<Blocker>, EngineError> {
+        let mut found: Vec<Blocker> = Vec::new();
+        for (group, version, Key { kind, name, .. }) in blockers::asked_for(candidate, ground) {
+            let api = format!("`{kind}.{group}/{version}`");
+            if found.iter().any(|one| one.sentence.contains(&api)) || self.serves(&group, &version, &kind)? {
+                continue;
+            }
+            let sentence = format!(
+                "`{}` cannot be installed: its bundle has the {kind} `{name}`, and the cluster does not serve the API {api}",
+                candidate.name
             );
             let help = "install what provides the API first";
             found.push(Blocker::new(blockers::REQUIRED_API_MISSING, sentence, help));

@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{InstallPlan, Key, Named as _, Object, Subscription, known, resource_of};
-use super::blockers::{Blocker, Candidate};
+use super::blockers::{Blocker, Candidate, Company, Ground};
 use super::cluster::ClusterError;
 use super::engine::{Engine, EngineError};
 use super::observe::Observed;
@@ -228,12 +228,13 @@ impl Engine<'_> {
             let own = manifests.entry(step.resolving.clone()).or_default();
             own.extend(manifest.map(|one| (one, change, live)));
         }
-        let everywhere = observed.groups.first().is_some_and(|group| group.target_namespaces() == [""]);
+        let ground =
+            self.ground(&observed.namespace, observed.targets(), company(plan, manifests.values().flatten()));
         for name in &plan.spec.cluster_service_version_names {
             let own = manifests.remove(name).unwrap_or_default();
             let mut all = observed.subscription.iter().chain(&observed.others);
             let subscription = all.find(|found| found.status.current_csv == *name);
-            let csv = self.planned_csv(name, &own, subscription, observed, everywhere, &mut preview)?;
+            let csv = self.planned_csv(name, &own, subscription, observed, &ground, &mut preview)?;
             if csv.version.is_empty() && !preview.not_read.iter().any(|one| one.contains(name.as_str())) {
                 preview
                     .not_read
@@ -327,7 +328,7 @@ impl Engine<'_> {
         objects: &[PlannedObject],
         subscription: Option<&Object<Subscription>>,
         observed: &Observed,
-        everywhere: bool,
+        ground: &Ground<'_>,
         preview: &mut Preview,
     ) -> Result<PlannedCsv, EngineError> {
         let mut planned = PlannedCsv {
@@ -348,9 +349,8 @@ impl Engine<'_> {
         };
         let all: Vec<Value> = manifests().cloned().collect();
         let candidate = Candidate { name, manifests: &all, before: before.as_ref() };
-        let ground = self.ground(&observed.namespace, observed.targets());
         let mut unchecked = Unchecked::default();
-        planned.blockers = self.blockers(candidate, &ground, &mut BTreeMap::new(), &mut unchecked)?;
+        planned.blockers = self.blockers(candidate, ground, &mut BTreeMap::new(), &mut unchecked)?;
         preview.not_checked.extend(unchecked.lines());
         // One that cannot be read is not new, and what changes in it is not known.
         let (mut live, mut unread) = (Vec::new(), Vec::new());
@@ -371,10 +371,27 @@ impl Engine<'_> {
             planned.replaces_version =
                 before.pointer("/spec/version").and_then(Value::as_str).unwrap_or("").to_owned();
         }
+        let everywhere = observed.groups.first().is_some_and(|group| group.target_namespaces() == [""]);
         compare(&mut planned, before.as_ref().map(|csv| (csv, &live[..])), (csv, &crds), everywhere);
         planned.new_cluster_rules.extend(reach::rights(csv, &observed.namespace, objects));
         planned.lost_cluster_rules = reach::lost_rights(objects);
         Ok(planned)
+    }
+}
+
+/// The APIs that the CRDs of a plan bring, where all of these could be read, and the objects that OLM can do without.
+fn company<'o>(plan: &InstallPlan, objects: impl Iterator<Item = &'o PlannedObject>) -> Company {
+    let text =
+        |object: &Value, path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
+    let steps = &plan.status.plan;
+    let is_crd = |kind: &str| kind == known::CRD.kind;
+    let crds = objects.map(|(object, ..)| object).filter(|one| one["kind"].as_str().is_some_and(is_crd));
+    let brought: Vec<_> = crds.map(|crd| (text(crd, "/spec/group"), text(crd, "/spec/names/kind"))).collect();
+    let is_whole = brought.len() == steps.iter().filter(|step| is_crd(&step.resource.kind)).count();
+    let optional = steps.iter().filter(|step| step.optional).map(|step| &step.resource);
+    Company {
+        brought: is_whole.then(|| brought.into_iter().collect()),
+        optional: optional.map(|one| (one.kind.clone(), one.name.clone())).collect(),
     }
 }
 

@@ -9,7 +9,6 @@
 //! Not simulated: the scheduler and pods, the conditions of Subscriptions but for failed resolutions and images of bundles that cannot be
 //! pulled, copies of ClusterServiceVersions in other namespaces, certificates of webhooks.
 
-mod admission;
 mod names;
 mod plan;
 pub mod rules;

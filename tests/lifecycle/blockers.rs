@@ -221,6 +221,62 @@ fn a_version_that_needs_an_api_that_is_not_served_is_refused() {
     });
 }
 
+fn causes(world: &mut World) -> Vec<&'static str> {
+    let scope = Scope { name: None, namespace: Some(NS.into()) };
+    let now = olmkit::lifecycle::cluster::Cluster::time_of_day(&world.cluster);
+    let seen = doctor::observe(&mut world.cluster, &scope, Some(now)).unwrap();
+    diagnose(&seen, &scope).causes.iter().map(|cause| cause.code).collect()
+}
+
+fn monitor(world: &mut World) {
+    world.add_manifest(
+        "demo.v0.2.0",
+        json!({
+            "apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": {"name": "demo-metrics"},
+            "spec": {"endpoints": [{"port": "https"}], "selector": {"matchLabels": {"app": "demo"}}},
+        }),
+    );
+}
+
+#[test]
+fn a_version_with_an_object_whose_api_is_not_served_is_refused() {
+    let mut world = check("required-api-missing", monitor);
+    assert_eq!(causes(&mut world), ["required-api-missing"]);
+    let plans = world.cluster.store().list(&known::INSTALL_PLAN, Some(NS));
+    let said: Vec<&str> = plans.filter_map(|plan| plan["status"]["message"].as_str()).collect();
+    assert!(said.iter().any(|text| text.contains("api-server resource not found installing ServiceMonitor demo-metrics: GroupVersionKind monitoring.coreos.com/v1, Kind=ServiceMonitor not found")), "{said:?}");
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+        "spec": {
+            "group": "monitoring.coreos.com", "scope": "Namespaced",
+            "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"},
+            "versions": [{"name": "v1", "served": true, "storage": true}],
+        },
+    });
+    let mut world = World::of("01").with(crd);
+    monitor(&mut world);
+    world.install(demo(Some("0.2.0"))).unwrap();
+}
+
+#[test]
+fn a_version_with_a_webhook_that_kubernetes_refuses_is_refused() {
+    let mut world = check("object-invalid", |world| {
+        world.change_csv("demo.v0.2.0", |csv| {
+            let deployment = csv["spec"]["install"]["spec"]["deployments"][0]["name"].clone();
+            csv["spec"]["webhookdefinitions"] = json!([{
+                "type": "ValidatingAdmissionWebhook", "generateName": "vdemo.example.com", "deploymentName": deployment,
+                "admissionReviewVersions": ["v1"], "sideEffects": "Some", "containerPort": 443,
+                "rules": [{"apiGroups": ["t01.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["demos"]}],
+            }]);
+        });
+    });
+    assert_eq!(causes(&mut world), ["object-invalid"]);
+    let csv = world.cluster.store().get(&Key::new(&known::CSV, NS, "demo.v0.2.0")).unwrap();
+    let text = csv["status"]["conditions"].to_string();
+    assert!(text.contains("ValidatingWebhookConfiguration.admissionregistration.k8s.io"), "{text}");
+}
+
 /// OLM stays where it is then, and does not say why.
 #[test]
 fn a_dependency_that_no_catalog_offers_is_named_to_upgrade_and_the_doctor() {

@@ -6,6 +6,7 @@ use olmkit::lifecycle::api::{Resource, known};
 use olmkit::lifecycle::cluster::Cluster as _;
 use olmkit::lifecycle::doctor::{Scope, diagnose, observe};
 use olmkit::lifecycle::engine::EngineError;
+use olmkit::lifecycle::install::Install;
 use serde_json::{Value, json};
 
 use crate::world::{NS, World, accept, demo, told};
@@ -151,7 +152,8 @@ fn what_kubernetes_refuses_is_not_installed() {
     for (change, why) in cases {
         let mut world = World::of("01");
         change(&mut world);
-        let error = told(world.install(demo(Some("0.1.0"))).unwrap_err());
+        let request = Install { accept: accept(&["object-invalid"]), ..demo(Some("0.1.0")) };
+        let error = told(world.install(request).unwrap_err());
         assert!(error.contains(why), "{why}: {error}");
     }
 }

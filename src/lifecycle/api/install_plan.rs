@@ -120,6 +120,9 @@ pub struct Step {
     pub resolving: String,
     /// The object that it makes.
     pub resource: StepResource,
+    /// Whether OLM goes on where its API does not exist.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
     /// How far it is.
     pub status: StepStatus,
 }

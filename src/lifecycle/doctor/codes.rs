@@ -69,6 +69,7 @@ codes! {
     APPROVAL_REQUIRED = "approval-required" Warning "an InstallPlan waits for approval";
     UNSUPPORTED_KIND = "unsupported-kind" Error "the bundle has an object that OLM does not install";
     IMMUTABLE_FIELD = "immutable-field" Error "the new version changes a field that Kubernetes lets nobody change";
+    OBJECT_INVALID = "object-invalid" Error "Kubernetes refuses an object of the operator";
     CRD_INVALIDATES_RESOURCES = "crd-invalidates-resources" Error "the new CRD rejects custom resources that exist";
     CRD_STORED_VERSION = "crd-stored-version" Error "the new CRD drops a stored version";
     WEBHOOK_UNREACHABLE = "webhook-unreachable" Error "an admission webhook does not answer";

@@ -277,6 +277,13 @@ fn mend(seen: &Observation, plan: Doc<'_>, code: &Code, message: &str, cause: Ca
             "olmkit bundle validate bundle",
             "names objects that OLM does not install; remove them from the bundle in the directory `bundle`, and publish it as a new version",
         )),
+        "required-api-missing" => cause
+            .repair("kubectl api-resources", "lists the APIs of the cluster: install what serves the missing one")
+            .safe_repair(retry(plan), again),
+        "object-invalid" => reinstall(seen, plan, cause.repair(
+            "olmkit bundle validate bundle --suite install",
+            "names what Kubernetes refuses: correct it in the bundle in the directory `bundle`, and publish it as a new version",
+        )),
         "webhook-unreachable" => {
             let webhook = refusals::webhook(message).unwrap_or("");
             webhook_repairs(seen, webhook, cause).safe_repair(retry(plan), again)

@@ -34,6 +34,10 @@ pub(super) fn code(message: &str) -> Option<&'static Code> {
     } else if has("is forbidden: User ") || has("is attempting to grant RBAC permissions not currently held")
     {
         &codes::RIGHTS_MISSING
+    } else if has("api-server resource not found installing") {
+        &codes::REQUIRED_API_MISSING
+    } else if has("\" is invalid: ") && !has("Pod \"") {
+        &codes::OBJECT_INVALID
     } else {
         return None;
     })
@@ -145,6 +149,14 @@ mod tests {
             (
                 "unable to create new content in namespace a because it is being terminated",
                 "namespace-terminating",
+            ),
+            (
+                "api-server resource not found installing ServiceMonitor a: GroupVersionKind monitoring.coreos.com/v1, Kind=ServiceMonitor not found on the cluster.",
+                "required-api-missing",
+            ),
+            (
+                "install strategy failed: ValidatingWebhookConfiguration.admissionregistration.k8s.io \"a.example.com-x\" is invalid: webhooks[0].sideEffects: Unsupported value: \"Some\"",
+                "object-invalid",
             ),
         ] {
             assert_eq!(code(message), Some(expected), "{message}");

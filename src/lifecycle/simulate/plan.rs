@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::scope::Chosen;
 use super::{Registry, names};
 use crate::lifecycle::api::{Key, label};
+use crate::lifecycle::offer::optional;
 use crate::lifecycle::patch::merge;
 
 /// The steps for everything that was chosen.
@@ -17,7 +18,15 @@ pub(super) fn steps(chosen: &[Chosen], namespace: &str, registry: &Registry) -> 
     let mut steps = Vec::new();
     for one in chosen {
         let (csv, others) = manifests(one, namespace, registry);
-        let mut step = |object: Value| steps.push(as_step(&one.csv, &one.catalog, &object));
+        let spared = optional(&one.bundle.properties);
+        let mut step = |object: Value| {
+            let mut made = as_step(&one.csv, &one.catalog, &object);
+            let key = Key::of(&object);
+            if spared.contains(&(key.kind, key.name)) {
+                made["optional"] = json!(true);
+            }
+            steps.push(made);
+        };
         if one.subscription.is_none() {
             step(subscription(one, namespace));
         }

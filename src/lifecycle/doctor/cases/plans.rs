@@ -37,6 +37,14 @@ fn a_plan_fails() {
             "rights-missing",
             "roles.rbac.authorization.k8s.io is forbidden: User \"system:serviceaccount:here:installer\" cannot create resource \"roles\"",
         ),
+        (
+            "required-api-missing",
+            "api-server resource not found installing ServiceMonitor demo: GroupVersionKind monitoring.coreos.com/v1, Kind=ServiceMonitor not found on the cluster.",
+        ),
+        (
+            "object-invalid",
+            "error creating role demo: Role.rbac.authorization.k8s.io \"demo\" is invalid: metadata.labels: Invalid value: \"demo\": must be no more than 63 characters",
+        ),
         ("plan-failed", "something else"),
     ] {
         let status = json!({"currentCSV": "demo.v1", "installedCSV": "demo.v1", "installPlanRef": {"name": "install-1"}});

@@ -6,10 +6,9 @@ use olmkit_bundle::installed;
 use olmkit_bundle::version::{Version, parse_min_kube};
 use serde_json::{Value, json};
 
-use super::super::admission;
 use super::super::names;
 use super::super::scope::Scope;
-use super::plans::refused;
+use super::plans::{quoted, refused};
 use super::{Change, View, Write};
 use crate::lifecycle::api::{
     ClusterServiceVersion, CsvPhase, InstallModeKind, Key, Named as _, Object, OperatorCondition,
@@ -18,7 +17,7 @@ use crate::lifecycle::api::{
 use crate::lifecycle::component::component_label;
 use crate::lifecycle::patch::merge;
 use crate::lifecycle::properties::package_of;
-use crate::lifecycle::{immutable, replace};
+use crate::lifecycle::{admission, immutable, replace};
 
 /// How long deployments may take before OLM installs them anew.
 const INSTALL_MILLIS: u64 = 300_000;
@@ -435,7 +434,7 @@ impl<'o> Operator<'o, '_> {
             self.to(CsvPhase::Failed, "InstallComponentFailed", &message, 100)
         };
         if let Some(why) = admission::deployments(self.csv.document()) {
-            return failed(&why);
+            return failed(&quoted(&why));
         }
         for description in self.deployments() {
             let object = self.deployment(description);
@@ -452,9 +451,14 @@ impl<'o> Operator<'o, '_> {
                 None => writes.push(Write::Create(object)),
             }
         }
-        writes.extend(self.webhooks());
-        let message = "waiting for install components to report healthy";
-        let mut change = self.to(CsvPhase::Installing, "InstallSucceeded", message, 50);
+        let mut change = match self.refused_webhook() {
+            Some(why) => failed(&why),
+            None => {
+                writes.extend(self.webhooks());
+                let message = "waiting for install components to report healthy";
+                self.to(CsvPhase::Installing, "InstallSucceeded", message, 50)
+            }
+        };
         writes.append(&mut change.writes);
         Change { writes, ..change }
     }
@@ -501,6 +505,20 @@ impl<'o> Operator<'o, '_> {
 
     fn subscription(self) -> Option<&'o Object<Subscription>> {
         self.scope.subscriptions.iter().find(|found| found.status.installed_csv == self.csv.name())
+    }
+
+    /// What the API server says of the first webhook that it does not take; the Deployments are there by then.
+    fn refused_webhook(self) -> Option<String> {
+        let csv = self.csv.document();
+        let all = csv.pointer("/spec/webhookdefinitions").and_then(Value::as_array);
+        all.into_iter().flatten().find_map(|one| {
+            let why = quoted(&admission::webhook(csv, one)?);
+            let kind = if one["type"] == "MutatingAdmissionWebhook" { "Mutating" } else { "Validating" };
+            let name = one["generateName"].as_str().unwrap_or("");
+            Some(format!(
+                "{kind}WebhookConfiguration.admissionregistration.k8s.io \"{name}-\" is invalid: {why}"
+            ))
+        })
     }
 
     /// The configurations of admission webhooks, and conversion by the new operator.

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::super::scope::{self, Chosen, Scope};
-use super::super::{admission, names, plan};
+use super::super::{names, plan};
 use super::{Change, View, Write};
 use crate::lifecycle::api::{
     Approval, InstallPlan, InstallPlanPhase, Key, Named as _, Object, StepStatus, known, label,
 };
-use crate::lifecycle::{checks, immutable, replace, schema};
+use crate::lifecycle::{admission, checks, immutable, replace, schema};
 
 /// How long OLM tries a step that fails before the plan has failed.
 pub(in super::super) const RETRIED_MILLIS: u64 = 60_000;
@@ -133,6 +133,7 @@ fn step(view: &View<'_>, plan: &Object<InstallPlan>, at: usize) -> Option<Change
             .or_else(|| changes_immutable(view, &object))
             .or_else(|| misfit_crd(view, &object))
             .or_else(|| not_stored(view, &object))
+            .or_else(|| not_served(view, &object).filter(|_| !step.optional))
     };
     if let Some(fault) = fault {
         return Some(failing(view, plan, steps, fault));
@@ -209,13 +210,40 @@ fn changes_immutable(view: &View<'_>, object: &Value) -> Option<String> {
 /// Deployments are made.
 fn not_stored(view: &View<'_>, object: &Value) -> Option<String> {
     let key = Key::of(object);
-    let why = admission::object(object).filter(|_| key.kind != known::CSV.kind)?;
+    if key.kind == known::CSV.kind {
+        return None;
+    }
+    let why = quoted(&admission::removed(object).or_else(|| admission::object(object))?);
     let doing = if view.store.get(&key).is_some() { "updating" } else { "creating" };
     let dot = if key.group.is_empty() { "" } else { "." };
     Some(format!(
         "error {doing} {}: {}{dot}{} {:?} is invalid: {why}",
         key.kind, key.kind, key.group, key.name
     ))
+}
+
+/// What OLM says of an object whose API the cluster does not have.
+fn not_served(view: &View<'_>, object: &Value) -> Option<String> {
+    let key = Key::of(object);
+    olmkit_bundle::kinds::supported(&key.kind)?.crd?;
+    let is_it = |crd: &Value| {
+        crd["spec"]["group"] == key.group.as_str() && crd["spec"]["names"]["kind"] == key.kind.as_str()
+    };
+    if view.store.list(&known::CRD, None).any(is_it) {
+        return None;
+    }
+    Some(format!(
+        "api-server resource not found installing {} {}: GroupVersionKind {}, Kind={0} not found on the cluster. This API may \
+         have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.",
+        key.kind,
+        key.name,
+        object["apiVersion"].as_str().unwrap_or("")
+    ))
+}
+
+/// A message of a rule as the API server would quote names.
+pub(super) fn quoted(text: &str) -> String {
+    text.replace('`', "\"")
 }
 
 /// A change of an immutable field as the API server refuses it.
