@@ -14,7 +14,7 @@ use olmkit_bundle::version::{Version, VersionRange, parse_min_kube};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api::{InstallModeKind, Key};
+use super::api::{InstallModeKind, Key, label};
 use super::offer::{Need, Offer, OfferedPackage, needs, optional};
 use super::{admission, immutable};
 use crate::sentence::Help;
@@ -36,6 +36,7 @@ codes! {
     KUBERNETES_TOO_OLD = "kubernetes-too-old";
     OBJECT_INVALID = "object-invalid";
     REQUIRED_API_MISSING = "required-api-missing";
+    REQUIREMENT_MISSING = "requirement-missing";
     UNSUPPORTED_INSTALL_MODE = "unsupported-install-mode";
     UNSUPPORTED_KIND = "unsupported-kind";
 }
@@ -242,6 +243,19 @@ pub(super) fn asked_for(candidate: Candidate<'_>, ground: &Ground<'_>) -> Vec<(S
             .then(|| (key.group.clone(), version, key))
     });
     asked.collect()
+}
+
+/// The ServiceAccounts of a version that its bundle has as objects too.
+pub(super) fn shipped_accounts(candidate: Candidate<'_>) -> impl Iterator<Item = &str> {
+    let strategy = candidate.csv().map(|csv| &csv["spec"]["install"]["spec"]);
+    let lists = strategy.into_iter().flat_map(|own| [&own["permissions"], &own["clusterPermissions"]]);
+    let all = lists.filter_map(Value::as_array).flatten();
+    let named: BTreeSet<&str> = all.filter_map(|one| one["serviceAccountName"].as_str()).collect();
+    // What OLM makes of the permissions stands in some plans beside the objects of the bundle.
+    let is_made = |object: &Value| object["metadata"]["labels"].get(label::MANAGED).is_some();
+    let accounts = candidate.manifests.iter();
+    let accounts = accounts.filter(move |object| object["kind"] == "ServiceAccount" && !is_made(object));
+    accounts.filter_map(|object| object["metadata"]["name"].as_str()).filter(move |name| named.contains(name))
 }
 
 /// OLM puts the name into labels of all that it creates.

@@ -209,6 +209,7 @@ impl Engine<'_> {
         let mut found = blockers::of(candidate, ground);
         found.extend(self.missing_apis(candidate)?);
         found.extend(self.unserved(candidate, ground)?);
+        found.extend(self.taken_accounts(candidate, ground)?);
         found.extend(self.crd_blockers(candidate, known, unchecked)?);
         Ok(found)
     }
@@ -334,6 +335,37 @@ impl Engine<'_> {
             );
             let help = "install what provides the API first";
             found.push(Blocker::new(blockers::REQUIRED_API_MISSING, sentence, help));
+        }
+        Ok(found)
+    }
+
+    /// The ServiceAccounts that a bundle has as objects and that belong to the version before. OLM makes the new version an owner of those
+    /// that it creates itself, not of these, and waits for good for an account that another version owns.
+    fn taken_accounts(
+        &mut self,
+        candidate: Candidate<'_>,
+        ground: &Ground<'_>,
+    ) -> Result<Vec<Blocker>, EngineError> {
+        let mut found = Vec::new();
+        for name in blockers::shipped_accounts(candidate) {
+            let live = match self.cluster.get(&known::SERVICE_ACCOUNT, ground.namespace, name) {
+                Err(ClusterError::Forbidden { .. }) => None,
+                live => live?,
+            };
+            let owners = live.as_ref().and_then(|live| live.pointer("/metadata/ownerReferences")?.as_array());
+            let owners = owners.into_iter().flatten().filter(|one| one["kind"] == known::CSV.kind.as_str());
+            let mut owners = owners.filter_map(|one| one["name"].as_str()).peekable();
+            let Some(owner) = owners.peek().copied() else { continue };
+            if owners.any(|owner| owner == candidate.name) {
+                continue;
+            }
+            let sentence = format!(
+                "`{}` cannot be installed: its bundle has the ServiceAccount `{name}` of its permissions as an object, and `{owner}` owns that account, so OLM waits for good",
+                candidate.name
+            );
+            let help =
+                "publish a bundle without the object: OLM creates the accounts of the permissions itself";
+            found.push(Blocker::new(blockers::REQUIREMENT_MISSING, sentence, help));
         }
         Ok(found)
     }

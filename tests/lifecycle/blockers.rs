@@ -260,6 +260,31 @@ fn a_version_with_an_object_whose_api_is_not_served_is_refused() {
 }
 
 #[test]
+fn a_version_that_ships_an_account_of_the_version_before_is_refused() {
+    let account = |world: &mut World| {
+        let objects = &world.bundles["demo.v0.2.0"];
+        let csv = objects.iter().find(|object| object["kind"] == "ClusterServiceVersion").unwrap();
+        let spec = &csv["spec"]["install"]["spec"];
+        let name = ["clusterPermissions", "permissions"]
+            .iter()
+            .find_map(|list| spec[list][0]["serviceAccountName"].as_str());
+        let name = name.unwrap().to_owned();
+        world.add_manifest(
+            "demo.v0.2.0",
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}),
+        );
+    };
+    let mut world = check("requirement-missing", account);
+    let later = world.cluster.store().now() + Duration::from_secs(9);
+    world.cluster.run_until(later);
+    assert_eq!(causes(&mut world), ["requirement-missing"]);
+    // Where nothing was before nobody owns it.
+    let mut world = World::of("01");
+    account(&mut world);
+    world.install(demo(Some("0.2.0"))).unwrap();
+}
+
+#[test]
 fn a_version_with_a_webhook_that_kubernetes_refuses_is_refused() {
     let mut world = check("object-invalid", |world| {
         world.change_csv("demo.v0.2.0", |csv| {

@@ -14,6 +14,8 @@ use crate::shell::command;
 
 /// How long a requirement may be missing while OLM still installs.
 const REQUIREMENTS: i64 = 15_000;
+/// How long OLM may take to see that a version owns a ServiceAccount.
+const OWNING: i64 = 8_000;
 /// How long OLM may take for a phase that it leaves by itself.
 const PHASE: i64 = 600_000;
 /// How long OLM may take to rotate a certificate that is due.
@@ -311,13 +313,29 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
                 .repair("kubectl api-resources", "lists the APIs of the cluster: install what serves the missing one, and OLM continues within 30 seconds"),
         );
     }
-    // Accounts and rules come with the plan; later they are in somebody's way.
+    waiting(seen, csv, &unmet, (since, settled, is_installing))
+}
+
+/// Accounts and rules come with the plan; later they are in somebody's way.
+fn waiting(
+    seen: &Observation,
+    csv: Doc<'_>,
+    unmet: &[Doc<'_>],
+    (since, settled, is_installing): (Option<i64>, bool, bool),
+) -> Option<Cause> {
+    let (name, namespace) = (csv.name(), csv.namespace());
+    let is_alongside = |one: &Doc<'_>| one.text("/message").contains("installed alongside");
     let other = unmet
         .iter()
         .copied()
         .find(|one| !is_alongside(one) && one.text("/kind") != "CustomResourceDefinition")?;
     let is_waiting_for_predecessor =
         other.text("/message").contains("owned by another ClusterServiceVersion");
+    // Once its plan is complete nobody makes the version an owner.
+    let is_others = is_waiting_for_predecessor && !is_installing && seen.age(since) >= OWNING;
+    if is_others {
+        return Some(others_account(csv, other, since));
+    }
     // An account that nobody is about to create does not come by itself; OLM looks again a moment after the last step of a plan.
     let is_gone = other.text("/kind") == "ServiceAccount"
         && other.text("/status") == "NotPresent"
@@ -338,8 +356,12 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
         .map(|one| one.text("/message"))
         .collect();
     let text = format!("`{name}` needs {} `{}`: {message}", other.text("/kind"), other.text("/name"));
-    let mut cause =
-        Cause::new(&codes::REQUIREMENT_MISSING, csv.reference(), text).shown(csv, field, message, since);
+    let mut cause = Cause::new(&codes::REQUIREMENT_MISSING, csv.reference(), text).shown(
+        csv,
+        "status.requirementStatus[].message",
+        message,
+        since,
+    );
     if !dependents.is_empty() {
         cause =
             cause.shown(csv, "status.requirementStatus[].dependents[].message", dependents.join("; "), since);
@@ -348,6 +370,21 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
         command!("kubectl -n {} get clusterserviceversion.operators.coreos.com {} -o jsonpath='{.status.requirementStatus}'", namespace, name),
         "lists every requirement: create what is missing, and OLM continues automatically",
     ))
+}
+
+/// An account that the bundle has as an object too: OLM makes a version an owner only of the accounts that it creates itself.
+fn others_account(csv: Doc<'_>, unmet: Doc<'_>, since: Option<i64>) -> Cause {
+    let (account, message) = (unmet.text("/name"), unmet.text("/message"));
+    let text = format!(
+        "`{}` waits for good for the ServiceAccount `{account}`, which its bundle has as an object and the version before owns: {message}",
+        csv.name()
+    );
+    Cause::new(&codes::REQUIREMENT_MISSING, csv.reference(), text)
+        .shown(csv, "status.requirementStatus[].message", message, since)
+        .repair(
+            command!("kubectl -n {} get serviceaccount {} -o jsonpath='{.metadata.ownerReferences}'", csv.namespace(), account),
+            "shows who owns it: publish a bundle without the ServiceAccount, since OLM creates those of the permissions itself",
+        )
 }
 
 /// Whether a CRD exists by now and is served: OLM looks again every half minute.

@@ -34,8 +34,11 @@ pub(super) fn steps(chosen: &[Chosen], namespace: &str, registry: &Registry) -> 
         // A CRD before what may be an object of it.
         let (crds, rest): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|object| object["kind"] == "CustomResourceDefinition");
+        // An account that the bundle has as an object is not made once more.
+        let shipped: Vec<Key> = rest.iter().map(Key::of).collect();
         crds.into_iter().chain(rest).for_each(&mut step);
-        rights(&csv, namespace).into_iter().for_each(&mut step);
+        let made = rights(&csv, namespace).into_iter().filter(|object| !shipped.contains(&Key::of(object)));
+        made.for_each(&mut step);
     }
     steps
 }

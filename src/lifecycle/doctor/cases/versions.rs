@@ -88,6 +88,23 @@ fn a_service_account_is_missing_for_good() {
 }
 
 #[test]
+fn a_service_account_stays_the_one_of_the_version_before() {
+    let mut pending = csv("Pending", "RequirementsNotMet", "one or more requirements couldn't be found");
+    pending["status"]["requirementStatus"] = json!([{
+        "kind": "ServiceAccount", "name": "demo", "status": "PresentNotSatisfied",
+        "message": "Service account is owned by another ClusterServiceVersion",
+    }]);
+    let at = |seconds: &str| {
+        let mut pending = pending.clone();
+        pending["status"]["lastTransitionTime"] = json!(format!("2026-01-01T00:59:{seconds}Z"));
+        vec![installed(), group(), catalog("READY"), pending]
+    };
+    check("requirement-missing", "clusterserviceversion/demo.v1", "has as an object", at("50"));
+    // OLM looks again a moment after the last step of the plan.
+    assert_eq!(look(at("55")).state, State::Progressing);
+}
+
+#[test]
 fn a_version_fails_for_a_reason_that_only_its_message_names() {
     let failed = csv("Failed", "InstallComponentFailed", "install strategy failed: something else");
     let objects = vec![installed(), group(), catalog("READY"), failed];

@@ -371,24 +371,41 @@ impl<'o> Operator<'o, '_> {
             });
             need(&native.group, &native.kind, &native.kind, built_in || crd, "Native API does not exist");
         }
-        let rules = &spec.install.spec;
-        let mut policy = |account: &str, binding: &Key| {
-            let there = account == "default"
-                || store.get(&Key::new(&known::SERVICE_ACCOUNT, self.scope.namespace, account)).is_some();
-            let bound = store.get(binding).is_some();
-            let message = "Policy rule not satisfied for service account";
-            need("", "ServiceAccount", account, there && bound, message);
-        };
-        for permission in &rules.permissions {
-            let role = names::role(self.csv.name(), permission);
-            let binding = Key::new(&known::ROLE_BINDING, self.scope.namespace, &role);
-            policy(&permission.service_account_name, &binding);
-        }
-        for permission in &rules.cluster_permissions {
-            let role = names::cluster_role(self.csv.name(), self.scope.namespace, permission);
-            policy(&permission.service_account_name, &Key::new(&known::CLUSTER_ROLE_BINDING, "", &role));
+        for (account, is_met, message) in self.accounts() {
+            need("", "ServiceAccount", account, is_met, message);
         }
         (met, Value::Array(list))
+    }
+
+    /// The accounts that it needs, whether they are there with their rights, and what OLM says otherwise.
+    fn accounts(self) -> Vec<(&'o str, bool, &'static str)> {
+        let (store, namespace, name) = (self.view.store, self.scope.namespace, self.csv.name());
+        let strategy = &self.csv.spec.install.spec;
+        let roles = strategy.permissions.iter().map(|permission| {
+            let role = Key::new(&known::ROLE_BINDING, namespace, &names::role(name, permission));
+            (permission.service_account_name.as_str(), role)
+        });
+        let cluster_roles = strategy.cluster_permissions.iter().map(|permission| {
+            let role = names::cluster_role(name, namespace, permission);
+            (permission.service_account_name.as_str(), Key::new(&known::CLUSTER_ROLE_BINDING, "", &role))
+        });
+        let judged = roles.chain(cluster_roles).map(|(account, binding)| {
+            let found = store.get(&Key::new(&known::SERVICE_ACCOUNT, namespace, account));
+            if found.is_some_and(|found| self.is_owned_by_other(found)) {
+                return (account, false, "Service account is owned by another ClusterServiceVersion");
+            }
+            let is_met = (account == "default" || found.is_some()) && store.get(&binding).is_some();
+            (account, is_met, "Policy rule not satisfied for service account")
+        });
+        judged.collect()
+    }
+
+    /// Whether versions own an object, and this one is none of them.
+    fn is_owned_by_other(self, object: &Value) -> bool {
+        let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        let owners = owners.into_iter().flatten().filter(|one| one["kind"] == known::CSV.kind.as_str());
+        let names: Vec<&Value> = owners.map(|one| &one["name"]).collect();
+        !names.is_empty() && names.iter().all(|name| **name != self.csv.name())
     }
 
     fn deployments(self) -> &'o [DeploymentDescription] {

@@ -149,7 +149,13 @@ fn step(view: &View<'_>, plan: &Object<InstallPlan>, at: usize) -> Option<Change
         }
         ("ClusterServiceVersion", None) => Some(Write::Create(object)),
         (_, existing) => {
-            if let Some(owner) = owner.filter(|_| !key.namespace.is_empty()) {
+            // One that OLM makes itself carries its label; one of the bundle keeps the owners that it has.
+            let is_shipped = key.kind == known::SERVICE_ACCOUNT.kind
+                && object.pointer("/metadata/labels").is_none_or(|all| all[label::MANAGED].is_null());
+            if is_shipped {
+                let owners = existing.and_then(|existing| existing.pointer("/metadata/ownerReferences"));
+                object["metadata"]["ownerReferences"] = owners.cloned().unwrap_or_else(|| json!([]));
+            } else if let Some(owner) = owner.filter(|_| !key.namespace.is_empty()) {
                 object["metadata"]["ownerReferences"] = owned_by(owner, existing);
             }
             Some(match existing {
