@@ -6,7 +6,10 @@ use std::sync::Arc;
 use olmkit_bundle::version::{Version, precedence};
 use olmkit_catalog::graph::VersionRelease;
 
-use super::api::{InstallPlan, Named as _, Object, PackageManifest, Subscription, SubscriptionState, known};
+use super::api::{
+    InstallPlan, Named as _, Object, PackageManifest, Subscription, SubscriptionState, known, label,
+};
+use super::blockers::{self, Blocker};
 use super::decide::Accept;
 use super::doctor::{self, Diagnosis, OperatorState, State};
 use super::engine::{Engine, EngineError};
@@ -14,6 +17,9 @@ use super::look::known_or_over;
 use super::observe::Observed;
 use super::offer::Offer;
 use super::preflight::Upcoming;
+use super::preview::Preview;
+use crate::sentence::Sentence;
+use crate::shell::command;
 
 /// A plan that waits for approval of a version to which the channel no longer leads from what is installed.
 pub(super) struct Superseded<'o> {
@@ -44,6 +50,14 @@ impl Superseded<'_> {
             }
             None => doctor::DELETES,
         }
+    }
+
+    /// The command that deletes it, and what that does.
+    pub(super) fn way_out(&self) -> Sentence {
+        let (namespace, plan) = (self.plan.namespace(), self.plan.name());
+        command!("kubectl -n {} delete installplan.operators.coreos.com {}", namespace, plan)
+            + ": "
+            + self.deletion()
     }
 }
 
@@ -149,6 +163,28 @@ impl Engine<'_> {
             );
         }
         Ok(())
+    }
+
+    /// What speaks against approving a plan: what OLM cannot install of it, where its catalog goes by now, and what a rollback has left.
+    pub(super) fn against(
+        &mut self,
+        subscription: &Object<Subscription>,
+        observed: &Observed,
+        preview: Preview,
+    ) -> Result<Vec<Blocker>, EngineError> {
+        let left = subscription.annotation(label::ROLLED_BACK_FROM);
+        let left = left.filter(|left| preview.csvs.iter().any(|csv| csv.name == *left)).map(|left| {
+            let sentence =
+                format!("installplan/{} installs `{left}`, which a rollback has left", preview.name);
+            let help = "wait for a newer version, or approve it once its fault is mended";
+            Blocker::new(blockers::ROLLED_BACK, sentence, help)
+        });
+        let mut found: Vec<Blocker> = preview.csvs.into_iter().flat_map(|csv| csv.blockers).collect();
+        let offer = known_or_over(self.offer(subscription))?;
+        if let Some(old) = offer.as_deref().and_then(|offer| superseded(observed, offer)) {
+            found.push(Blocker::new(blockers::PLAN_SUPERSEDED, old.sentence(), old.way_out()));
+        }
+        Ok(found.into_iter().chain(left).collect())
     }
 
     /// Why OLM does not install a newer version of the channel. `None` if the channel has no newer one, or OLM is about to install it.

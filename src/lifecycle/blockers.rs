@@ -23,7 +23,7 @@ macro_rules! codes {
     ($($name:ident = $code:literal;)+) => {
         $(pub(super) const $name: &str = $code;)+
 
-        /// The codes of all blockers: those of the doctor, as far as they can be known beforehand.
+        /// The codes of all blockers: those of the doctor, as far as they can be known beforehand, and why a plan is not to be approved.
         pub const CODES: &[&str] = &[$($code),+];
     };
 }
@@ -35,8 +35,10 @@ codes! {
     IMMUTABLE_FIELD = "immutable-field";
     KUBERNETES_TOO_OLD = "kubernetes-too-old";
     OBJECT_INVALID = "object-invalid";
+    PLAN_SUPERSEDED = "plan-superseded";
     REQUIRED_API_MISSING = "required-api-missing";
     REQUIREMENT_MISSING = "requirement-missing";
+    ROLLED_BACK = "rolled-back";
     UNSUPPORTED_INSTALL_MODE = "unsupported-install-mode";
     UNSUPPORTED_KIND = "unsupported-kind";
 }

@@ -318,7 +318,7 @@ impl Engine<'_> {
             if let Decision::Stuck(stuck) = decide::approve(&goal, plan, &current) {
                 return Err(EngineError::Stuck(stuck));
             }
-            let blockers = preview.csvs.into_iter().flat_map(|csv| csv.blockers).collect();
+            let blockers = self.against(&subscription, &observed, preview)?;
             self.refuse_blocked(blockers, accept, None)?;
             self.say(format!("approving {}: {}", plan.key(), csvs.join(" ")));
             let patch = json!({
@@ -457,12 +457,7 @@ fn not_superseded(observed: &Observed, offer: &Offer, request: &Upgrade) -> Resu
     let follows = |channel: &String| subscription.is_none_or(|found| found.spec.channel == *channel);
     let old = superseded(observed, offer).filter(|_| request.channel.as_ref().is_none_or(follows));
     let Some(old) = old else { return Ok(()) };
-    let (namespace, plan) = (old.plan.namespace(), old.plan.name());
-    let delete = command!("kubectl -n {} delete installplan.operators.coreos.com {}", namespace, plan);
-    Err(EngineError::refused_help(
-        old.sentence(),
-        delete + ": " + old.deletion() + "; then run the command again",
-    ))
+    Err(EngineError::refused_help(old.sentence(), old.way_out() + "; then run the command again"))
 }
 
 /// A Subscription as it is after a patch.

@@ -117,6 +117,7 @@ fn a_plan_that_the_catalog_has_left_behind_is_not_approved() {
     assert!(named.contains(why) && is_against(&named), "{named}");
     // An upgrade does not wait for OLM to make another plan, and changes nothing.
     let before = world.cluster.save();
+    refuses_to_approve(&mut world, "plan-superseded");
     let to_head = Upgrade { to: None, ..upgrade(Accept::default()) };
     let said = told(world.run(|engine, _| engine.upgrade(&to_head)).unwrap_err());
     assert!(
@@ -124,6 +125,14 @@ fn a_plan_that_the_catalog_has_left_behind_is_not_approved() {
         "{said}"
     );
     assert_eq!(world.cluster.save(), before, "something was changed");
+    world.run(|engine, _| engine.approve("demo", Some(NS), &accept(&["plan-superseded"]))).unwrap();
+}
+
+/// `approve` names a code that can be accepted.
+#[track_caller]
+fn refuses_to_approve(world: &mut World, code: &str) {
+    let said = told(world.run(|engine, _| engine.approve("demo", Some(NS), &Accept::default())).unwrap_err());
+    assert!(said.contains(&format!("pass `--accept {code}` to go on nevertheless")), "{said}");
 }
 
 #[test]
@@ -136,6 +145,8 @@ fn the_version_that_a_rollback_has_left_is_not_approved() {
         let named = look_ahead(&mut world);
         assert_eq!(is_against(&named), expected, "{left}: {named}");
     }
+    refuses_to_approve(&mut world, "rolled-back");
+    world.run(|engine, _| engine.approve("demo", Some(NS), &accept(&["rolled-back"]))).unwrap();
 }
 
 fn select(csv: &mut Value) {
