@@ -7,7 +7,7 @@ use super::codes;
 use super::doc::Doc;
 use super::observation::Observation;
 use super::pods::{self, What};
-use super::{Cause, Code};
+use super::{Cause, Code, Repair, refusals};
 use crate::shell::{Command, command};
 
 /// How long a catalog may be out of reach: its pod starts, OLM connects now and then only.
@@ -26,7 +26,7 @@ pub(super) fn fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
         return Some(invalid(catalog, reason));
     }
     let has_pod = catalog.text("/spec/address").is_empty();
-    if has_pod && let Some(cause) = pod_fault(seen, catalog) {
+    if has_pod && let Some(cause) = pod_fault(seen, catalog).or_else(|| refused(seen, catalog)) {
         return Some(cause);
     }
     unreachable(seen, catalog, has_pod)
@@ -232,6 +232,35 @@ fn unreachable(seen: &Observation, catalog: Doc<'_>, has_pod: bool) -> Option<Ca
     } else {
         cause.repair(edit(catalog), "correct `spec.address`, or start the server that listens there: OLM connects again within 20 seconds")
     })
+}
+
+/// The API server refuses the pod of a catalog, and OLM quotes it.
+fn refused(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
+    let message = catalog.text("/status/message");
+    let is_podless = seen.looked_at("Pod") && pods(seen, catalog).is_empty();
+    let code = refusals::code(message).filter(|_| is_podless)?;
+    let (namespace, own) = (catalog.namespace(), catalog.name());
+    let repair = match code.name {
+        "pod-security" => Repair::of(
+            command!(
+                "kubectl -n {} patch catalogsource.operators.coreos.com {} --type merge -p '{\"spec\":{\"grpcPodConfig\":{\"securityContextConfig\":\"restricted\"}}}'",
+                namespace,
+                own
+            ),
+            "makes OLM create a pod that meets the `restricted` profile, which the catalog's server must support; installed operators are not affected",
+        ),
+        "quota-exceeded" => Repair::of(
+            command!("kubectl -n {} describe resourcequota", namespace),
+            "shows what is used: raise the quota, or free what is not needed; OLM then creates the pod",
+        ),
+        _ => return None,
+    };
+    let text =
+        format!("{} does not serve, because its pod is refused: {}", name(catalog), pods::refusal(message));
+    let mut cause =
+        Cause::new(code, catalog.reference(), text).shown(catalog, "status.message", message, None);
+    cause.repair.push(repair);
+    Some(cause)
 }
 
 /// The CatalogSource of a Subscription does not exist.

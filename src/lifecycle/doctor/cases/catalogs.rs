@@ -141,6 +141,26 @@ fn a_catalog_without_a_pod_has_none_to_delete() {
 }
 
 #[test]
+fn the_pod_of_a_catalog_is_refused() {
+    for (code, refusal) in [
+        ("pod-security", "violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false"),
+        ("quota-exceeded", "exceeded quota: team, requested: pods=1, used: pods=5, limited: pods=5"),
+    ] {
+        let message = format!(
+            "couldn't ensure registry server - error ensuring pod: : error creating new pod: catalog-: pods \"catalog-x\" is forbidden: {refusal}"
+        );
+        let mut refused = catalog("");
+        refused["status"] = json!({"message": message, "reason": "RegistryServerError"});
+        check(
+            code,
+            "catalogsource/catalog",
+            "its pod is refused",
+            vec![subscription(json!({})), group(), refused],
+        );
+    }
+}
+
+#[test]
 fn a_webhook_has_changed_the_image_of_a_catalog_pod() {
     let mut pod = catalog_pod(json!({"phase": "Pending"}));
     pod["spec"]["containers"][0]["image"] = json!("mirror.example.com/catalog:1");
