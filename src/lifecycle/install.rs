@@ -215,14 +215,15 @@ impl Engine<'_> {
         let goal = Goal { way, approve, channel: None, accept };
         if self.options.dry_run {
             self.plan_approvals(namespace, &name, &goal)?;
-            return Ok(Operator {
+            let planned = Operator {
                 subscription: name,
                 namespace: namespace.to_owned(),
                 package: request.package.clone(),
                 channel: channel_name,
                 head: channel.head().unwrap_or_default().to_owned(),
                 ..Operator::default()
-            });
+            };
+            return existing.map_or(Ok(planned), |existing| self.as_it_is(existing));
         }
         if self.options.wait {
             match self.reach(namespace, &name, &goal) {
@@ -236,6 +237,15 @@ impl Engine<'_> {
             self.restore(namespace, &name, at_head)?;
         }
         self.status(&name, Some(namespace))
+    }
+
+    /// An operator that is there already; what is wrong with it is said, since the dry run of its installation may have nothing to print.
+    fn as_it_is(&mut self, existing: &Object<Subscription>) -> Result<Operator, EngineError> {
+        let row = self.row(existing)?;
+        if let Some(cause) = &row.cause {
+            self.say(format!("{} [{}]", cause.sentence, cause.code));
+        }
+        Ok(row)
     }
 
     /// Creates a Subscription again that inherited a status, if OLM has done nothing for it yet.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use olmkit::lifecycle::api::{Key, known};
 use olmkit::lifecycle::decide::Accept;
 use olmkit::lifecycle::doctor::{self, Scope, diagnose};
+use olmkit::lifecycle::engine::Options;
 use olmkit::lifecycle::install::Install;
 use olmkit::lifecycle::offer::Offer;
 use olmkit::lifecycle::upgrade::Upgrade;
@@ -311,6 +312,12 @@ fn a_version_with_a_webhook_that_kubernetes_refuses_is_refused() {
     let csv = world.cluster.store().get(&Key::new(&known::CSV, NS, "demo.v0.2.0")).unwrap();
     let text = csv["status"]["conditions"].to_string();
     assert!(text.contains("ValidatingWebhookConfiguration.admissionregistration.k8s.io"), "{text}");
+    // A dry run beside it changes nothing, so it prints nothing else.
+    world.said.borrow_mut().clear();
+    let dry = Options { dry_run: true, ..Options::default() };
+    world.run_with(dry, |engine, _| engine.install(&demo(Some("0.2.0")))).unwrap();
+    let said = world.said.borrow();
+    assert!(said.iter().any(|line| line.ends_with("[object-invalid]")), "{said:?}");
 }
 
 /// OLM stays where it is then, and does not say why.
