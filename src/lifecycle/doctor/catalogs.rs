@@ -15,6 +15,9 @@ const CONNECTING: i64 = 90_000;
 /// How long a catalog that OLM keeps trying may be.
 const TRYING: i64 = 300_000;
 
+/// Lists what may change pods.
+const WEBHOOKS: &str = "kubectl get mutatingwebhookconfigurations -o 'custom-columns=NAME:.metadata.name,RESOURCES:.webhooks[*].rules[*].resources'";
+
 /// What is wrong with a CatalogSource that does not pass by itself.
 pub(super) fn fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
     // A manifest that was never applied.
@@ -107,7 +110,7 @@ fn changed_pod(catalog: Doc<'_>, pod: Doc<'_>) -> Option<Cause> {
             .shown(pod, "spec.containers[].image", found, pod.created())
             .shown(catalog, "status.connectionState.lastObservedState", state, None)
             .repair(
-                "kubectl get mutatingwebhookconfigurations -o 'custom-columns=NAME:.metadata.name,RESOURCES:.webhooks[*].rules[*].resources'",
+                WEBHOOKS,
                 format!("lists the webhooks: exclude the namespace `{}` from the one that changes pods; OLM then starts the pod as it should be, and installed operators are not affected", catalog.namespace()),
             )
             .repair(edit(catalog), "instead, name in `spec.image` the image that the webhook makes of it"),
@@ -139,6 +142,15 @@ fn pod_fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
         cause = cause.shown(catalog, "status.connectionState.lastObservedState", state, since);
     }
     Some(match &fault.what {
+        What::Image { image, .. } if image != catalog.text("/spec/image") => cause
+            .repair(
+                WEBHOOKS,
+                format!("lists the webhooks: the CatalogSource does not name `{image}`, so it is one of OLM's own (`--opmImage` and `--util-image` of catalog-operator), or a webhook has changed it; exclude the namespace `{namespace}` from that webhook"),
+            )
+            .safe_repair(
+                command!("kubectl -n {} delete pod {}", namespace, pod),
+                "then pulls again at once, and installed operators are not affected",
+            ),
         What::Image { .. } => cause
             .repair(edit(catalog), "correct `spec.image`: OLM replaces the pod, and the catalog serves about 15 seconds later")
             .safe_repair(

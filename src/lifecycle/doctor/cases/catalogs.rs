@@ -39,6 +39,27 @@ fn another_catalog_blocks_all() {
     );
 }
 
+/// OLM serves it with an image of its own, which nobody can correct in the CatalogSource.
+#[test]
+fn the_image_of_a_catalog_server_is_not_corrected_in_the_catalog() {
+    let pulled = |image: &str| {
+        let mut extracted = catalog("TRANSIENT_FAILURE");
+        extracted["spec"]["grpcPodConfig"] = json!({"extractContent": {"catalogDir": "/configs"}});
+        let mut down = catalog_pod(json!({"phase": "Pending", "containerStatuses": [{
+            "name": "registry-server", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": "ErrImagePull", "message": "i/o timeout"}},
+        }]}));
+        down["spec"]["initContainers"] = json!([{"name": "extract-content", "image": "r/catalog:1"}]);
+        down["spec"]["containers"][0]["image"] = json!(image);
+        let diagnosis = look(vec![subscription(json!({})), group(), extracted, down]);
+        let cause = &diagnosis.causes[0];
+        assert_eq!(cause.code, "catalog-image-pull", "{diagnosis:#?}");
+        cause.repair[0].command.to_string()
+    };
+    assert!(pulled("mirror.lab:5000/opm:v1").starts_with("kubectl get mutatingwebhookconfigurations "));
+    assert!(pulled("r/catalog:1").starts_with("kubectl -n here edit catalogsource"));
+}
+
 #[test]
 fn a_catalog_elsewhere_blocks_all_in_the_words_of_any_olm() {
     let elsewhere = |mut object: serde_json::Value| {
