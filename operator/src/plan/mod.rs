@@ -132,6 +132,11 @@ pub enum Action {
         /// The node.
         node: NodeAddress,
     },
+    /// Deletes what a primary without slots holds of slots that others own (`FLUSHALL`).
+    Empty {
+        /// The node.
+        node: NodeAddress,
+    },
     /// Promotes a replica without losing writes (`CLUSTER FAILOVER`).
     Failover {
         /// The replica.
@@ -222,6 +227,7 @@ impl Action {
         match self {
             Self::Replicate { node, .. }
             | Self::Reset { node }
+            | Self::Empty { node }
             | Self::Failover { node }
             | Self::Elect { node }
             | Self::TakeOver { node }

@@ -708,6 +708,12 @@ fn roles(topology: &Topology<'_>) -> Found {
         }
         return act(Step::Roles, vec![Action::Reset { node }]);
     }
+    // A replica that is elected before it hears of its primary's last slots has keys of slots that it does not own, and Redis makes
+    // nothing of a primary with keys. Their owner has them, as it was the only one to have served them since.
+    let stale = idle.iter().find(|member| member.node.keys > 0 && topology.serves());
+    if let Some(node) = stale.and_then(Member::address) {
+        return act(Step::Roles, vec![Action::Empty { node }]);
+    }
     let next = topology.next_primary();
     let mut actions = vec![];
     let given = match next {

@@ -304,6 +304,7 @@ impl Actor<'_> {
                 self.connections.remove(&(node.ip, node.id));
                 done
             }
+            Action::Empty { node } => self.send(node, "FLUSHALL", &cmd("FLUSHALL")).await,
             Action::Failover { node } => self.send(node, "FAILOVER", cluster().arg("FAILOVER")).await,
             Action::Elect { node } => {
                 self.send(node, "FAILOVER", cluster().arg("FAILOVER").arg("FORCE")).await

@@ -259,6 +259,7 @@ fn check(model: &Model, plan: &Plan) {
         matches!(
             action,
             Action::Reset { .. }
+                | Action::Empty { .. }
                 | Action::Failover { .. }
                 | Action::TakeOver { .. }
                 | Action::Elect { .. }
@@ -281,6 +282,10 @@ fn check(model: &Model, plan: &Plan) {
             let pod = observed.pods.iter().find(|pod| pod.name == node.pod).unwrap();
             let redis = pod.redis.as_ref().unwrap();
             assert!(redis.keys == 0 || redis.primary().is_some(), "{} holds the only copy", pod.name);
+        }
+        if let Action::Empty { node } = action {
+            let pod = observed.pods.iter().find(|pod| pod.name == node.pod).unwrap();
+            assert!(model.owners_have_keys_of(pod.ordinal), "{} holds the only copy", pod.name);
         }
         if let Action::Restart { pod, .. } = action {
             let pod = observed.pods.iter().find(|seen| seen.name == *pod).unwrap();

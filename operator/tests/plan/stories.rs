@@ -323,6 +323,23 @@ fn a_replica_that_has_nothing_yet_is_not_elected() {
     .ends_well();
 }
 
+/// A primary restarts with the slot that it got last, which its successor has keys of and does not know. All other slots come back.
+#[test]
+fn a_successor_that_did_not_hear_of_the_last_slot_becomes_a_replica() {
+    let faults = vec![(0, Fault::BreakTemplate), (8, Fault::Resize(3)), (24, Fault::Replace(6, 1))];
+    Story {
+        shards: 3,
+        replicas: 2,
+        persistent: true,
+        target: 2,
+        accepts_loss: false,
+        faults,
+        hosts: (1, 1),
+        together: 1,
+    }
+    .ends_well();
+}
+
 /// It has what its primary had before both restarted, but was not connected to it since, and does not stand for election.
 #[test]
 fn a_replica_that_started_without_its_primary_is_elected() {

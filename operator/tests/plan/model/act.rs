@@ -87,6 +87,13 @@ impl Model {
                 let blank = self.blank();
                 *self.redis(&place)? = blank;
             }
+            Action::Empty { node } => {
+                let redis = self.redis(node)?;
+                if redis.primary.is_some() || redis.owner.contains(&Some(redis.id)) {
+                    return Err(Refused("it serves its keys"));
+                }
+                redis.keys.clear();
+            }
             Action::Failover { node } => {
                 let (me, primary) = {
                     let redis = self.redis(node)?;

@@ -299,6 +299,16 @@ impl Model {
         self.pods.keys().copied().collect()
     }
 
+    /// Whether every key that a pod holds is with another one, which owns its slot and runs.
+    pub(crate) fn owners_have_keys_of(&self, ordinal: u32) -> bool {
+        self.pods[&ordinal].redis.keys.iter().all(|key| {
+            self.pods.iter().any(|(other, owner)| {
+                let owns = owner.redis.owner[usize::from(key.0)] == Some(owner.redis.id);
+                *other != ordinal && self.up(*other) && owns && owner.redis.keys.contains(key)
+            })
+        })
+    }
+
     /// Whether losing this node alone loses keys: nobody else who is up has what its shard has.
     pub(crate) fn is_only_copy(&self, ordinal: u32) -> bool {
         let Some(pod) = self.pods.get(&ordinal) else { return false };
