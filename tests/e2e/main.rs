@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "a test program says how long its tests took")]
 
+mod broken;
 mod catalogs;
 mod channels;
 mod cluster;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     trials.extend(examples::trials());
     trials.extend(small::trials());
     trials.extend(channels::trials());
+    trials.extend(broken::trials());
     trials.extend(harness::trials());
     trials.extend(catalogs::trials());
     trials.extend(images::trials());

@@ -29,19 +29,29 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// A version of a package.
-struct Version<'v> {
-    package: &'v str,
-    version: &'v str,
+#[derive(Clone, Copy)]
+pub(crate) struct Version<'v> {
+    pub(crate) package: &'v str,
+    pub(crate) version: &'v str,
     /// What the program does: `pause`, or something that it does not know, which ends it.
-    verb: &'v str,
+    pub(crate) verb: &'v str,
     /// The channels; new ones are made for the first version of a package.
-    channel: &'v str,
+    pub(crate) channel: &'v str,
     /// More of the package file, in YAML.
-    more: &'v str,
+    pub(crate) more: &'v str,
+    /// Text of the manifests, and what replaces it.
+    pub(crate) change: (&'v str, &'v str),
+}
+
+impl Default for Version<'_> {
+    fn default() -> Self {
+        let change = ("no such text", "");
+        Self { package: "", version: "1.0.0", verb: "pause", channel: "stable", more: "", change }
+    }
 }
 
 /// Adds versions to the catalog in a directory; everything is pushed.
-fn published(namespace: &Namespace, dir: &Path, versions: &[Version<'_>]) -> Result<(), Failed> {
+pub(crate) fn published(namespace: &Namespace, dir: &Path, versions: &[Version<'_>]) -> Result<(), Failed> {
     published_by(namespace, dir, versions, &|bundle, to| pushed(dir, &["bundle", "push", bundle, to]))
 }
 
@@ -62,7 +72,7 @@ fn published_by(
 ) -> Result<(), Failed> {
     let image = namespace.cluster.probe()?;
     let mut packages = Vec::new();
-    for Version { package, version, verb, channel, more } in versions {
+    for Version { package, version, verb, channel, more, change } in versions {
         let manifests = dir.join("manifests").join(format!("{package}-{version}"));
         fs::create_dir_all(&manifests)?;
         fs::write(
@@ -86,7 +96,8 @@ spec:
       terminationGracePeriodSeconds: 0
       containers: [{{name: main, image: '{image}', command: [/probe, {verb}]}}]
 "
-            ),
+            )
+            .replace(change.0, change.1),
         )?;
         let file = dir.join(format!("{package}-{version}.yaml"));
         fs::write(
@@ -115,8 +126,7 @@ spec:
 fn shared(namespace: &Namespace) -> Result<(), Failed> {
     let dir = tempfile::tempdir()?;
     let dir = dir.path();
-    let version =
-        |package, version, more| Version { package, version, verb: "pause", channel: "stable", more };
+    let version = |package, version, more| Version { package, version, more, ..Version::default() };
     let needs = "dependencies: [{type: olm.package, value: {packageName: base, version: '>=1.0.0'}}]\n";
     published(
         namespace,
@@ -162,12 +172,8 @@ fn shared(namespace: &Namespace) -> Result<(), Failed> {
 fn crashing(namespace: &Namespace) -> Result<(), Failed> {
     let dir = tempfile::tempdir()?;
     let dir = dir.path();
-    let version = |version, verb, channel| Version { package: "frail", version, verb, channel, more: "" };
-    published(
-        namespace,
-        dir,
-        &[version("1.0.0", "pause", "stable"), version("1.1.0", "no-such-verb", "stable")],
-    )?;
+    let version = |version, verb| Version { package: "frail", version, verb, ..Version::default() };
+    published(namespace, dir, &[version("1.0.0", "pause"), version("1.1.0", "no-such-verb")])?;
     let catalog = push_catalog(dir, &namespace.image("catalog:v1"))?;
     serve(namespace, "small", &catalog)?;
     let mut told = Told { namespace, dir, text: String::new() };
@@ -188,7 +194,7 @@ fn crashing(namespace: &Namespace) -> Result<(), Failed> {
 fn held(namespace: &Namespace) -> Result<(), Failed> {
     let dir = tempfile::tempdir()?;
     let dir = dir.path();
-    let version = |version| Version { package: "busy", version, verb: "pause", channel: "stable", more: "" };
+    let version = |version| Version { package: "busy", version, ..Version::default() };
     published_by(namespace, dir, &[version("1.0.0"), version("1.1.0")], &|bundle, to| {
         archived(dir, bundle, to)
     })?;
