@@ -208,7 +208,7 @@ fn is_pending(status: &RedisClusterStatus) -> bool {
 }
 
 /// Reasons of `Degraded` that are also reasons of Events.
-const WARNINGS: [&str; 23] = [
+const WARNINGS: [&str; 24] = [
     "CertificateExpired",
     CERTIFICATE_EXPIRES,
     "CertificateUntrusted",
@@ -232,6 +232,7 @@ const WARNINGS: [&str; 23] = [
     "SecretMissing",
     "SlotsLost",
     NOT_RESIZED,
+    "WritesRefused",
 ];
 
 /// Pods whose node was a replica and owns slots now.

@@ -534,18 +534,8 @@ fn awake(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> [(bool
     };
     let degraded = if let Some(problem) = view.problem.filter(|problem| **problem != Problem::Paused) {
         (true, problem.reason(), problem.to_string())
-    } else if let Some(pod) = failing {
-        (true, ROLLOUT_FAILED, rollout_failed(old, topology, pod))
-    } else if let Some(trouble) = trouble(topology.observed) {
-        (true, "PodTrouble", trouble)
-    } else if let Some(NotCreated { pod, why }) = view.not_created {
-        (
-            true,
-            "FailedCreate",
-            format!(
-                "Kubernetes does not create pod {pod}: {why}; correct spec.pods, spec.resources or spec.storage, or resolve what the message says"
-            ),
-        )
+    } else if let Some((reason, note)) = damage(old, view, failing) {
+        (true, reason, note)
     } else if initialized
         && (missing > 0 || !topology.absent.is_empty() && !all_respond)
         && !failed(view.plan.step)
@@ -670,6 +660,24 @@ const FILE_SHARE: u64 = 80;
 
 /// What to do about files that cannot be written.
 const LARGER: &str = "check the log of Redis, and enlarge spec.storage.size if the volume is full";
+
+/// What is wrong with pods, the gravest first: what keeps clients from writing, and then what hurts a single pod. Reason and sentence.
+fn damage(
+    old: &RedisClusterStatus,
+    view: &View<'_>,
+    failing: Option<&Pod>,
+) -> Option<(&'static str, String)> {
+    let not_created = |NotCreated { pod, why }: &NotCreated| {
+        let note = format!(
+            "Kubernetes does not create pod {pod}: {why}; correct spec.pods, spec.resources or spec.storage, or resolve what the message says"
+        );
+        ("FailedCreate", note)
+    };
+    unwritable(view)
+        .or_else(|| Some((ROLLOUT_FAILED, rollout_failed(old, view.topology, failing?))))
+        .or_else(|| Some(("PodTrouble", trouble(view.topology.observed)?)))
+        .or_else(|| view.not_created.map(not_created))
+}
 
 /// What is wrong without keeping the operator from anything: reason and sentence.
 fn flaw(view: &View<'_>) -> Option<(&'static str, String)> {
@@ -1237,6 +1245,11 @@ mod tests {
         };
         check("aof_last_write_status:err", "Degraded", "True WritesRefused: Redis refuses writes because");
         check("aof_last_write_status:err", "Ready", "False WritesRefused: ");
+        // A replica whose process ended does not take its place.
+        let mut crashed = pods("aof_last_write_status:err");
+        let what = "container `redis`: CrashLoopBackOff".into();
+        (crashed[1].redis, crashed[1].trouble) = (None, Some(Trouble { what, fields: None, has_run: true }));
+        check_condition(crashed, None, "Degraded", None, "True WritesRefused: ");
         check("rdb_last_bgsave_status:err", "Degraded", "True PersistenceFailing: ");
         check("rdb_last_bgsave_status:err", "Ready", "True Settled: ");
         check("aof_current_size:900000000", "Degraded", "True VolumeNearlyFull: ");
