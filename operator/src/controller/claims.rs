@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     plan::{Plan, Topology},
+    server::act::ActError,
     telemetry::chain,
 };
 
@@ -65,6 +66,30 @@ impl Reconciler<'_> {
                 BTreeSet::new()
             }
         }
+    }
+
+    /// Ordinals of the pods whose claims are being deleted.
+    pub(super) fn ending_claims(&self) -> BTreeSet<u32> {
+        let ending = self.claims().filter(|(_, claim)| claim.metadata.deletion_timestamp.is_some());
+        ending.map(|(ordinal, _)| ordinal).collect()
+    }
+
+    /// Fails if the claim of a pod is being deleted by what the API server has now: watches lag, and have only claims with the label.
+    pub(super) async fn claim_stays(&self, pod: &str) -> Result<(), ReconcileError> {
+        let ordinal = pod.rsplit_once('-').and_then(|(_, ordinal)| ordinal.parse().ok());
+        let Some(ordinal) = ordinal.filter(|_| self.cluster.spec.storage.is_some()) else { return Ok(()) };
+        let claims: Api<PersistentVolumeClaim> = self.scope.api(self.key);
+        let name = children::claim_name(&self.key.1, ordinal);
+        let (parameters, leadership) =
+            (ListParams::default().fields(&format!("metadata.name={name}")), &self.scope.context.leadership);
+        let found = call("list", "PersistentVolumeClaim", claims.list(&parameters), leadership).await?;
+        let ends = found.iter().any(|claim| claim.metadata.deletion_timestamp.is_some());
+        if ends {
+            let (expected, found) =
+                ("on a volume that stays".into(), format!("on {name}, which is being deleted,"));
+            return Err(ActError::Changed { pod: pod.into(), expected, found }.into());
+        }
+        Ok(())
     }
 
     /// Lets the claims of pods grow, and then makes the StatefulSet anew, for those of later pods.

@@ -208,11 +208,12 @@ fn is_pending(status: &RedisClusterStatus) -> bool {
 }
 
 /// Reasons of `Degraded` that are also reasons of Events.
-const WARNINGS: [&str; 24] = [
+const WARNINGS: [&str; 25] = [
     "CertificateExpired",
     CERTIFICATE_EXPIRES,
     "CertificateUntrusted",
     "CertificateUnusable",
+    "ClaimTerminating",
     CONFIG_REFUSED,
     "DataLost",
     "DowngradeRefused",

@@ -349,7 +349,7 @@ impl Reconciler<'_> {
             if !repairs {
                 done = self.carry_out(&access, &permit, &plan).await;
             }
-            failed = self.restart_stuck(&observed, update_revision).await.err();
+            failed = self.restart_stuck(&topology, update_revision).await.err();
         }
         let work = Work::of(&plan, done.as_ref().ok(), problem.is_some());
         self.scope.context.upgradeable.see(self.key, work);
@@ -666,6 +666,7 @@ impl Reconciler<'_> {
             !pod.owner_references().iter().any(|owner| owner.controller == Some(true))
                 && labels.iter().all(|(key, value)| pod.labels().get(key) == Some(value))
         };
+        let ending = self.ending_claims();
         let mut pods: Vec<plan::Pod> = self
             .scope
             .caches
@@ -681,7 +682,8 @@ impl Reconciler<'_> {
             .filter_map(|pod| {
                 let pod = pod.unpack()?;
                 let outdated = is_outdated(self.cluster, removals, adopted, &pod);
-                Some(plan::Pod { outdated, ..seen_pod(&pod, &prefix)? })
+                let seen = seen_pod(&pod, &prefix)?;
+                Some(plan::Pod { outdated, claim_ends: ending.contains(&seen.ordinal), ..seen })
             })
             .collect();
         pods.sort_by_key(|pod| pod.ordinal);
@@ -927,22 +929,31 @@ impl Reconciler<'_> {
 
     /// Deletes pods that cannot start and run an outdated template, so that they get the current one: they serve no
     /// clients. All other pods keep their template until they are replaced.
-    async fn restart_stuck(&self, observed: &Observed, revision: Option<&str>) -> Result<(), ReconcileError> {
-        let stuck = observed.pods.iter().filter(|pod| {
+    async fn restart_stuck(
+        &self,
+        topology: &Topology<'_>,
+        revision: Option<&str>,
+    ) -> Result<(), ReconcileError> {
+        let stuck = topology.observed.pods.iter().filter(|pod| {
             let outdated = pod.outdated || (revision.is_some() && pod.revision.as_deref() != revision);
-            outdated && pod.trouble.is_some() && pod.redis.is_none() && !pod.terminating
+            let is_stuck = pod.trouble.is_some() && pod.redis.is_none() && !pod.terminating;
+            outdated && is_stuck && topology.may_end(pod)
         });
         for pod in stuck {
             info!(pod = pod.name, "restarting a pod that cannot start");
-            self.delete_pod(&pod.name, &pod.uid).await?;
+            self.delete_pod(&pod.name, &pod.uid, pod.claim_ends).await?;
         }
         Ok(())
     }
 
-    /// Deletes a pod as it was seen: one that was replaced or changed meanwhile is left alone.
-    async fn delete_pod(&self, name: &str, uid: &str) -> Result<(), ReconcileError> {
+    /// Deletes a pod as it was seen: one that was replaced or changed meanwhile is left alone, and so is one whose claim would go with it
+    /// unless that was known.
+    async fn delete_pod(&self, name: &str, uid: &str, claim_ends: bool) -> Result<(), ReconcileError> {
         let seen = Caches::child(&self.scope.caches.pods, self.key, name);
         let Some(seen) = seen.filter(|seen| seen.uid().as_deref() == Some(uid)) else { return Ok(()) };
+        if !claim_ends {
+            self.claim_stays(name).await?;
+        }
         let api: Api<Pod> = self.scope.api(self.key);
         self.scope.context.metrics.api_write("Pod");
         let (parameters, leadership) = (exactly(&seen), &self.scope.context.leadership);
@@ -1002,9 +1013,9 @@ impl Reconciler<'_> {
         if plan.actions.is_empty() {
             return Ok(Done::default());
         }
-        if let [plan::Action::Restart { pod, uid }] = &plan.actions[..] {
+        if let [plan::Action::Restart { pod, uid, claim_ends }] = &plan.actions[..] {
             info!(pod, "replacing a pod whose template is outdated");
-            self.delete_pod(pod, uid).await?;
+            self.delete_pod(pod, uid, *claim_ends).await?;
             return Ok(Done { actions: 1, ..Done::default() });
         }
         let result = act(access, permit, &plan.actions).await;
@@ -1206,6 +1217,7 @@ impl Reconciler<'_> {
                     | Wait::ForeignNode
                     | Wait::Memory
                     | Wait::Downgrade
+                    | Wait::Claims
                     | Wait::Approval,
                 ),
             ) => jittered(STEADY),
@@ -1257,6 +1269,7 @@ fn seen_pod(pod: &Pod, prefix: &str) -> Option<plan::Pod> {
         uid: pod.uid().unwrap_or_default(),
         ip: status.and_then(|status| status.pod_ip.as_ref()).and_then(|ip| ip.parse().ok()),
         terminating: pod.metadata.deletion_timestamp.is_some(),
+        claim_ends: false,
         ended: redis_has_ended(pod),
         // While another container fails, neither condition says anything about Redis.
         containers_ready: if other_container_fails { redis_is_ready(pod) } else { containers_ready },

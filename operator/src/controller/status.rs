@@ -236,6 +236,7 @@ fn failed(step: Step) -> bool {
                 | Wait::Memory
                 | Wait::ForeignNode
                 | Wait::Downgrade
+                | Wait::Claims
         )
     )
 }
@@ -336,7 +337,8 @@ fn scaling(topology: &Topology<'_>) -> bool {
         || topology.owners().count() != topology.goal.shards() as usize
 }
 
-/// Whether every slot has an owner that answers, with all its replicas in sync: then a pod may be evicted.
+/// Whether every slot has an owner that answers, with all its replicas in sync, and no pod would take the only copy of anything with
+/// it: then a pod may be evicted.
 pub fn all_in_sync(topology: &Topology<'_>) -> bool {
     let per_shard = topology.goal.replicas_per_shard as usize;
     let in_sync = |owner: NodeId| {
@@ -344,6 +346,7 @@ pub fn all_in_sync(topology: &Topology<'_>) -> bool {
     };
     topology.covered() == usize::from(topology.goal.slots)
         && topology.owners().all(|owner| in_sync(owner.node.id))
+        && topology.observed.pods.iter().all(|pod| topology.may_end(pod))
 }
 
 /// What the condition [`children::IN_SYNC`] of a pod should be; nothing where it stays as it is, or is no readiness gate of the pod.
@@ -661,7 +664,11 @@ const FILE_SHARE: u64 = 80;
 /// What to do about files that cannot be written.
 const LARGER: &str = "check the log of Redis, and enlarge spec.storage.size if the volume is full";
 
-/// What is wrong with pods, the gravest first: what keeps clients from writing, and then what hurts a single pod. Reason and sentence.
+/// Reason of Degraded, and of what an update waits for: claims are being deleted, and go with their pods.
+const CLAIM_TERMINATING: &str = "ClaimTerminating";
+
+/// What is wrong with pods, the gravest first: what keeps clients from writing, what would be lost for good, and then what hurts a single
+/// pod. Reason and sentence.
 fn damage(
     old: &RedisClusterStatus,
     view: &View<'_>,
@@ -674,9 +681,25 @@ fn damage(
         ("FailedCreate", note)
     };
     unwritable(view)
+        .or_else(|| ending_claims(view))
         .or_else(|| Some((ROLLOUT_FAILED, rollout_failed(old, view.topology, failing?))))
         .or_else(|| Some(("PodTrouble", trouble(view.topology.observed)?)))
         .or_else(|| view.not_created.map(not_created))
+}
+
+/// Pods whose claims are being deleted: reason and sentence.
+fn ending_claims(view: &View<'_>) -> Option<(&'static str, String)> {
+    let name = view.cluster.name_any();
+    let pods = view.topology.observed.pods.iter().filter(|pod| pod.claim_ends && !pod.terminating);
+    let claims: Vec<String> =
+        pods.map(|pod| format!("{} of pod {}", children::claim_name(&name, pod.ordinal), pod.name)).collect();
+    let note = || {
+        format!(
+            "PersistentVolumeClaims are being deleted, and Kubernetes deletes the data with them when their pods end: {}; clients can write until then, and the operator ends no pod that has the only copy of its keys; raise spec.size and spec.replicasPerShard to copy the keys to other nodes, then delete these pods one after another",
+            names(&claims)
+        )
+    };
+    (!claims.is_empty()).then(|| (CLAIM_TERMINATING, note()))
 }
 
 /// What is wrong without keeping the operator from anything: reason and sentence.
@@ -898,6 +921,8 @@ const DOWNGRADE: &str = "the server in spec.image cannot read the data of the on
 const DOWNGRADE_WAY_OUT: &str =
     "revert spec.image, or set spec.update.allowDowngrade to replace pods all the same";
 
+const ONLY_COPY: &str = "a pod that is to be replaced has the only copy of its keys, and its PersistentVolumeClaim is being deleted; see the condition Degraded";
+
 /// A step as the reason of a condition, and as a sentence.
 fn waiting(step: Step) -> (&'static str, &'static str) {
     match step {
@@ -971,6 +996,7 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
             "replicas did not catch up within a minute without writes, so clients may write again, and the operator tries again after five minutes; set spec.hibernated to false to give up",
         ),
         Step::Wait(Wait::Approval) => ("WaitingForApproval", APPROVAL),
+        Step::Wait(Wait::Claims) => (CLAIM_TERMINATING, ONLY_COPY),
         Step::Wait(Wait::Downgrade) => ("DowngradeRefused", DOWNGRADE),
         Step::Wait(Wait::Cooldown) => (
             "WaitingForFailover",
@@ -1254,6 +1280,22 @@ mod tests {
         check("rdb_last_bgsave_status:err", "Ready", "True Settled: ");
         check("aof_current_size:900000000", "Degraded", "True VolumeNearlyFull: ");
         check("aof_last_write_status:ok\naof_current_size:1000", "Degraded", "False AllMembersWell: ");
+    }
+
+    #[test]
+    fn a_claim_that_is_being_deleted_is_reported() {
+        let mut pods = two_copies(["a", "b"]);
+        pods[1].claim_ends = true;
+        let expected = "True ClaimTerminating: PersistentVolumeClaims are being deleted, and Kubernetes deletes the data with them when their pods end: data-rc-1 of pod rc-1; ";
+        check_condition(pods.clone(), None, "Degraded", None, expected);
+        check_condition(pods.clone(), None, "Ready", None, "True Settled: ");
+        let may_be_evicted =
+            |pods: &[Pod]| viewed(&formed(""), pods.to_vec(), None, None, |view| all_in_sync(view.topology));
+        assert!(may_be_evicted(&pods), "the primary has all of it");
+        pods[0].claim_ends = true;
+        assert!(may_be_evicted(&pods), "each has all of it");
+        pods[1].redis = None;
+        assert!(!may_be_evicted(&pods));
     }
 
     /// The third pod shows that there is another zone.

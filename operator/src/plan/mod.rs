@@ -159,6 +159,8 @@ pub enum Action {
         pod: String,
         /// Its uid: a pod that was replaced meanwhile is left alone.
         uid: String,
+        /// Whether its claim may go with it. Otherwise the pod is left alone if its claim is being deleted meanwhile.
+        claim_ends: bool,
     },
     /// Keeps a replica from being promoted until its process ends (`cluster-replica-no-failover`), and clients from writing to a
     /// primary for a minute (`CLIENT PAUSE WRITE`).
@@ -351,6 +353,8 @@ pub enum Wait {
     Approval,
     /// The server of the new image cannot read the data of the present one.
     Downgrade,
+    /// The claim of a pod that is to be replaced is being deleted, and no other node has what the pod has.
+    Claims,
     /// A node that was promoted a moment ago is to be promoted again: with its old epoch it would win and lose at once.
     Cooldown,
     /// Kubernetes would not keep the volumes of pods that are stopped.

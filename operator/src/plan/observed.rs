@@ -104,6 +104,8 @@ pub struct Pod {
     pub ip: Option<IpAddr>,
     /// Whether it is being deleted.
     pub terminating: bool,
+    /// Whether its PersistentVolumeClaim is being deleted: Kubernetes waits until the pod has ended.
+    pub claim_ends: bool,
     /// Whether its containers are ready, or the one of Redis while another fails. Not so if the process hangs or the Kubernetes node is
     /// lost.
     pub containers_ready: bool,

@@ -31,9 +31,13 @@ pub(super) fn update(topology: &Topology<'_>) -> Found {
     if topology.surge > 0 { surged(topology) } else { in_turn(topology) }
 }
 
-fn restart(member: &Member<'_>) -> Found {
-    let (pod, uid) = (member.pod.name.clone(), member.pod.uid.clone());
-    Some((Step::Update, vec![Action::Restart { pod, uid }]))
+fn restart(topology: &Topology<'_>, member: &Member<'_>) -> Found {
+    if !topology.may_end(member.pod) {
+        return wait(Wait::Claims);
+    }
+    let Pod { name, uid, claim_ends, .. } = member.pod;
+    let restart = Action::Restart { pod: name.clone(), uid: uid.clone(), claim_ends: *claim_ends };
+    Some((Step::Update, vec![restart]))
 }
 
 /// The shards one after the other, and the one first that was begun.
@@ -51,13 +55,13 @@ fn in_turn(topology: &Topology<'_>) -> Found {
     for (primary, replicas) in &shards {
         let outdated = replicas.iter().filter(|replica| replica.pod.outdated);
         if let Some(replica) = outdated.max_by_key(|replica| replica.pod.ordinal) {
-            return restart(replica);
+            return restart(topology, replica);
         }
         if update.supervised {
             continue;
         }
         return match replicas[..] {
-            [] => restart(primary),
+            [] => restart(topology, primary),
             _ => fail_over(topology, *primary, replicas),
         };
     }
@@ -86,7 +90,7 @@ fn surged(topology: &Topology<'_>) -> Found {
         return wait(Wait::Gossip);
     };
     if spare.pod.outdated {
-        return restart(spare);
+        return restart(topology, spare);
     }
     let Some(primary) = topology.next_primary().and_then(|id| topology.member(id)) else {
         return wait(Wait::Gossip);

@@ -736,8 +736,8 @@ fn roles(topology: &Topology<'_>) -> Found {
 /// so that no shard has copies on fewer Kubernetes nodes than before.
 fn spread(topology: &Topology<'_>) -> Found {
     let pods = &topology.observed.pods;
-    // While pods are being replaced, they change their Kubernetes nodes anyway.
-    if pods.iter().any(|pod| pod.terminating || pod.outdated) {
+    // While pods are being replaced, they change their Kubernetes nodes anyway. A copy is worth more than its place while another may go.
+    if pods.iter().any(|pod| pod.terminating || pod.outdated || pod.claim_ends) {
         return None;
     }
     let node = placement::misplaced(&shards(topology))?.address()?;

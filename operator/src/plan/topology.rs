@@ -236,6 +236,19 @@ impl<'a> Topology<'a> {
         pod.is_none_or(|pod| pod.ip.is_none() || pod.ended)
     }
 
+    /// Whether a pod may be made to end: what it has stays on its volume, or other nodes have it. If all slots have responding owners, a
+    /// node that is none of them has nothing that counts, but for keys of open slots.
+    pub fn may_end(&self, pod: &Pod) -> bool {
+        let owner = self.owners().find(|owner| owner.pod.uid == pod.uid);
+        let is_open =
+            |member: &Member<'_>| !member.node.migrating.is_empty() || !member.node.importing.is_empty();
+        !pod.claim_ends
+            || match owner {
+                Some(owner) => self.replicas_of(owner.node.id).any(|replica| self.in_sync(replica)),
+                None => self.covered() == usize::from(self.goal.slots) && !self.core.iter().any(is_open),
+            }
+    }
+
     /// Whether a replica of a primary that does not respond may be promoted by the operator: it had all writes when the primary was
     /// last observed, or nobody else has more, or the user accepts that writes are lost.
     pub fn may_succeed(&self, replica: Member<'_>, lost: NodeId) -> bool {

@@ -95,6 +95,9 @@ fn main() {
         trial("a_wrong_value_of_any_field_is_refused", &api, |world| world.run(wrong_values)),
         trial("two_installations_never_manage_one_cluster", &api, |world| world.run(two_installations)),
         trial("only_volumes_of_drained_nodes_are_deleted", &redis, |world| world.run(volumes::drained)),
+        trial("a_pod_whose_claim_is_being_deleted_is_not_replaced", &redis, |world| {
+            world.run(volumes::deleted)
+        }),
         trial("a_stateful_set_that_is_in_no_cache_is_not_cut", &redis, |world| {
             world.run(volumes::unlabelled)
         }),

@@ -70,6 +70,51 @@ pub(crate) async fn drained(client: Client, kubeconfig: std::path::PathBuf) {
     assert_eq!(operator.log().matches("deleting the volume of a drained node").count(), 2);
 }
 
+/// Somebody deletes the claims of a cluster without replicas, one of which has no label, and then changes the image.
+pub(crate) async fn deleted(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "deleted").await;
+    let claims = claims_of(&client, "deleted", 3).await;
+    let flags = ["--no-leader-election", "--namespace", "deleted", "--watch-namespace", "deleted"];
+    let operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "deleted", Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "deleted", "rc", json!({"size": 3, "storage": {"size": "1Gi"}})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "deleted");
+    settled(&clusters, &mut node, 3).await;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "deleted");
+    let uids = async || {
+        let all = pods.list(&ListParams::default()).await.unwrap();
+        all.iter().map(|pod| pod.uid().unwrap()).collect::<BTreeSet<_>>()
+    };
+    let before = uids().await;
+    let reported = async |node: &mut Node, kind: &str, note: &str| {
+        eventually(&format!("{kind}: {note}"), async || {
+            node.turn().await;
+            let status = clusters.get("rc").await.unwrap().status?;
+            let found = status.conditions.into_iter().find(|one| one.type_ == kind)?;
+            (found.reason == "ClaimTerminating" && found.message.contains(note)).then_some(())
+        })
+        .await;
+    };
+    // The finalizer that protects claims of pods keeps them.
+    let change = |image: &str| Patch::Merge(json!({"spec": {"image": image}}));
+    let unlabelled = Patch::Merge(json!({"metadata": {"labels": null}}));
+    claims.patch("data-rc-0", &PatchParams::default(), &unlabelled).await.unwrap();
+    claims.delete("data-rc-0", &Default::default()).await.unwrap();
+    clusters.patch("rc", &PatchParams::default(), &change("redis:other")).await.unwrap();
+    eventually("the API server is asked", async || {
+        node.turn().await;
+        operator.log().contains("on data-rc-0, which is being deleted").then_some(())
+    })
+    .await;
+    let labelled = Patch::Merge(json!({"metadata": {"labels": children::labels("rc")}}));
+    claims.patch("data-rc-0", &PatchParams::default(), &labelled).await.unwrap();
+    reported(&mut node, "Degraded", ": data-rc-0 of pod rc-0; ").await;
+    reported(&mut node, "Ready", "the only copy of its keys").await;
+    claims.delete("data-rc-1", &Default::default()).await.unwrap();
+    reported(&mut node, "Degraded", ": data-rc-0 of pod rc-0, data-rc-1 of pod rc-1; ").await;
+    assert_eq!(uids().await, before);
+}
+
 /// Without its label nobody watches it. Two things keep its pods: the operator asks the API server before it believes that there is
 /// no StatefulSet, and it removes no pod that owned slots by the last status before every slot is served without it.
 pub(crate) async fn unlabelled(client: Client, kubeconfig: std::path::PathBuf) {

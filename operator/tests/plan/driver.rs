@@ -290,7 +290,8 @@ fn check(model: &Model, plan: &Plan) {
         if let Action::Restart { pod, .. } = action {
             let pod = observed.pods.iter().find(|seen| seen.name == *pod).unwrap();
             assert!(pod.outdated, "{} has the template that it should have", pod.name);
-            let accepts = model.persistent || model.goal.update.allow_data_loss;
+            let stays = model.persistent && !pod.claim_ends;
+            let accepts = stays || model.goal.update.allow_data_loss;
             assert!(accepts || !model.is_only_copy(pod.ordinal), "{} holds the only copy", pod.name);
             assert!(observed.pods.iter().all(|pod| pod.redis.is_some() && !pod.terminating));
         }

@@ -139,6 +139,47 @@ fn a_second_change_is_followed_at_once() {
     }
 }
 
+/// Somebody has deleted the claims: those that are the only copies are not ended by an update, and replicas are its way out.
+#[test]
+fn no_only_copy_is_ended_while_its_claim_is_being_deleted() {
+    for (size, replicas, persistent) in UPDATED.into_iter().filter(|(_, _, persistent)| *persistent) {
+        let mut model = formed(size, replicas, persistent);
+        (model.template, model.claims_end) = (1, (0..size).collect());
+        for _ in 0..100 {
+            Operator::immortal().reconcile(&mut model);
+            model.step();
+            assert_eq!(model.missing_keys(), [], "{size}");
+        }
+        if replicas == 0 {
+            assert_eq!(model.plan().step, Step::Wait(Wait::Claims));
+            assert_eq!(model.claims_end.len(), size as usize);
+            (model.goal.size, model.goal.replicas_per_shard) = (size * 2, 1);
+        }
+        model.settle(&mut Operator::immortal(), 300);
+        assert_eq!((model.missing_keys(), model.claims_end.len()), (vec![], 0), "{size}");
+    }
+}
+
+/// It cannot start, and would come back without what is on its volume.
+#[test]
+fn a_stuck_pod_is_left_while_its_claim_is_being_deleted() {
+    let mut model = formed(3, 0, true);
+    (model.template, model.broken) = (1, BTreeSet::from([1]));
+    for _ in 0..10 {
+        Operator::immortal().reconcile(&mut model);
+        model.step();
+    }
+    let observed = model.observe();
+    let stuck = observed.pods.iter().find(|pod| pod.redis.is_none()).unwrap().ordinal;
+    (model.template, model.claims_end) = (0, BTreeSet::from([stuck]));
+    for _ in 0..30 {
+        Operator::immortal().reconcile(&mut model);
+        model.step();
+        assert_eq!(model.missing_keys(), []);
+    }
+    assert_eq!(model.plan().step, Step::Wait(Wait::Pods));
+}
+
 /// Primaries wait until their user lets them go.
 #[test]
 fn a_supervised_update_stops_before_primaries() {

@@ -420,7 +420,7 @@ impl Servers {
         let mut ordinals: Vec<u32> =
             self.servers.iter().filter(|(_, server)| stuck(server)).map(|(ordinal, _)| *ordinal).collect();
         for action in &plan.actions {
-            if let Action::Restart { pod, uid } = action {
+            if let Action::Restart { pod, uid, .. } = action {
                 let ordinal = pod.strip_prefix("rc-").unwrap().parse().unwrap();
                 assert_eq!(self.servers[&ordinal].uid.to_string(), *uid);
                 ordinals.push(ordinal);

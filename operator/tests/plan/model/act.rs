@@ -165,7 +165,7 @@ impl Model {
                     while self.one_key(from, to, slot)? {}
                 }
             }
-            Action::Restart { pod, uid } => {
+            Action::Restart { pod, uid, .. } => {
                 let meant = |slot: &Slot| slot.uid.to_string() == *uid && slot.ends_in.is_none();
                 let ordinal = pod.strip_prefix("rc-").unwrap().parse().unwrap();
                 if self.pods.get(&ordinal).is_some_and(meant) {

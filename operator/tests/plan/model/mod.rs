@@ -108,6 +108,8 @@ pub(crate) struct Model {
     pub(crate) hosts: Vec<(u32, Option<u32>)>,
     /// The most memory that each node may use; 0 without a limit.
     pub(crate) memory_limit: u64,
+    /// Ordinals of pods whose claims are being deleted, and go with them.
+    pub(crate) claims_end: BTreeSet<u32>,
     /// The volumes of pods that were scaled away, by ordinal.
     volumes: BTreeMap<u32, Redis>,
     /// The template that pods should have, and are made from.
@@ -177,6 +179,7 @@ impl Model {
             syncing: BTreeSet::new(),
             hosts: vec![],
             memory_limit: 0,
+            claims_end: BTreeSet::new(),
             volumes: BTreeMap::new(),
             without_quorum: 0,
             electing: 0,
@@ -219,7 +222,7 @@ impl Model {
     pub(crate) fn replace(&mut self, ordinal: u32, starts_in: u32) {
         let Some(old) = self.pods.get(&ordinal).cloned() else { return };
         let ip = self.fresh_ip();
-        let redis = if self.persistent {
+        let redis = if self.persistent && !self.claims_end.remove(&ordinal) {
             Redis {
                 bound: None,
                 down: 0,
@@ -246,7 +249,8 @@ impl Model {
     pub(crate) fn restart_stuck(&mut self) {
         for ordinal in self.ordinals() {
             let pod = &self.pods[&ordinal];
-            if self.broken.contains(&pod.template) && pod.template != self.template {
+            let stuck = self.broken.contains(&pod.template) && pod.template != self.template;
+            if stuck && self.may_end(ordinal) {
                 self.replace(ordinal, 1);
             }
         }

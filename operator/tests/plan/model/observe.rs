@@ -19,6 +19,7 @@ impl Model {
                 // A pod that has not started has no address.
                 ip: (pod.starts_in == 0).then_some(pod.ip),
                 terminating: pod.ends_in.is_some(),
+                claim_ends: self.claims_end.contains(&ordinal),
                 // The kubelet reaches a pod that is cut off from all others.
                 containers_ready: pod.starts_in == 0 && !self.group.contains(&ordinal),
                 ended: self.ended.contains(&ordinal),
@@ -136,6 +137,13 @@ impl Model {
             && !self.syncing.contains(&copy)
             && redis.down == 0
             && redis.bound == Some(self.pods[&primary].ip)
+    }
+
+    /// Whether an operator may make a pod end.
+    pub(super) fn may_end(&self, ordinal: u32) -> bool {
+        let observed = self.observe();
+        let topology = Topology::of(self.goal, &observed);
+        observed.pods.iter().filter(|pod| pod.ordinal == ordinal).all(|pod| topology.may_end(pod))
     }
 
     /// The operator looks at it.
