@@ -978,7 +978,7 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         ),
         Step::Wait(Wait::ForeignNode) => (
             "ForeignNode",
-            "the node has keys or a nodes.conf that do not belong to this cluster; delete its volume and pod, or run `redis-cli FLUSHALL` and `redis-cli CLUSTER RESET` in it",
+            "the node has keys or a nodes.conf that are not known to belong to this cluster; compare `redis-cli CLUSTER NODES` in it with that of the others and with status.members, and look at its keys: if it belongs here and the others were told to forget it, run `redis-cli CLUSTER MEET` with its address in another pod; deleting its volume and pod, or `redis-cli FLUSHALL` and `redis-cli CLUSTER RESET` in it, destroys what it holds",
         ),
         Step::Update => {
             ("UpdatingPods", "replacing pods that have an older image, configuration or resources")
