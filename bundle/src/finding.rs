@@ -288,7 +288,7 @@ impl Finding {
 }
 
 /// Of one kind no more findings are kept: each takes many times the few bytes that it may be about.
-const MOST_OF_A_KIND: usize = 20_000;
+pub(crate) const MOST_OF_A_KIND: usize = 20_000;
 
 /// Findings as they are collected; in the end sorted, each once. Of a kind that is met very often the first ones are kept, and the
 /// others counted.
@@ -343,7 +343,8 @@ impl Findings {
     pub fn into_sorted(mut self, input: &str) -> Vec<Finding> {
         for (count, code) in self.counts.into_values().filter(|(count, _)| *count > MOST_OF_A_KIND) {
             let more = count - MOST_OF_A_KIND;
-            self.list.push(Finding::new(code, format!("{more} more findings of this kind are left out")));
+            self.list
+                .push(Finding::new(code, format!("at least {more} more findings of this kind are left out")));
         }
         for finding in &mut self.list {
             finding.input = input.to_owned();
@@ -498,7 +499,7 @@ mod tests {
         let sorted = findings.into_sorted("input");
         assert_eq!(sorted.len(), MOST_OF_A_KIND + 2);
         let said: Vec<_> = sorted.iter().filter(|own| own.message.contains(' ')).collect();
-        let more = format!("{} more findings of this kind are left out", MOST_OF_A_KIND + 7);
+        let more = format!("at least {} more findings of this kind are left out", MOST_OF_A_KIND + 7);
         assert!(matches!(said[..], [own] if own.message == more && own.level == Level::Warning), "{said:?}");
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use crate::finding::MOST_OF_A_KIND;
 use crate::names::{check_label, check_label_value, check_qualified_name};
 use crate::source::Span;
 use crate::yaml::{Node, Step, Value, fit, steps};
@@ -32,7 +33,11 @@ pub(crate) struct Check<'n> {
 }
 
 impl<'n> Check<'n> {
+    /// Adds something that is refused. Those that no report keeps are left out: each takes many times the few bytes that it is about.
     pub(crate) fn push(&mut self, path: &[Step<'n>], message: impl Into<String>, help: impl Into<String>) {
+        if self.refused.len() > MOST_OF_A_KIND {
+            return;
+        }
         let path = self.above.iter().chain(path).copied().collect();
         self.refused.push(Refused { path, message: message.into(), help: help.into() });
     }

@@ -23,7 +23,7 @@ use crate::source::Span;
 const QUANTITY: &str = "Quantity";
 /// Bytes that the entries of lists and maps may take as their types, however short their text is: `- {}` is five bytes, and
 /// a `Volume` of Kubernetes more than 3,000.
-const ROOM: usize = 48 << 20;
+const ROOM: usize = 32 << 20;
 /// The same for each byte of text.
 const ROOM_PER_BYTE: usize = 4;
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use crate::csv::WebhookDescription;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::{Code, Findings, Level, MOST_OF_A_KIND};
 use crate::names::{check_label_value, check_subdomain};
 use crate::validate::facts::Facts;
 use crate::validate::{INSTALL, Rule};
@@ -61,7 +61,9 @@ type Refused = (Vec<Step<'static>>, String, String);
 fn of_webhook(webhook: &WebhookDescription) -> Vec<Refused> {
     let mut refused = Vec::new();
     let mut push = |path: &[Step<'static>], message: String, help: &str| {
-        refused.push((path.to_vec(), message, help.to_owned()));
+        if refused.len() <= MOST_OF_A_KIND {
+            refused.push((path.to_vec(), message, help.to_owned()));
+        }
     };
     let converts = webhook.kind == CONVERSION;
     let name = webhook.generate_name.as_str();
