@@ -26,6 +26,8 @@ const QUANTITY: &str = "Quantity";
 const ROOM: usize = 32 << 20;
 /// The same for each byte of text.
 const ROOM_PER_BYTE: usize = 4;
+/// What a map in a list takes at least: rules that look at it as JSON make a node of a tree of it.
+const LEAST_OF_A_MAP: usize = 640;
 
 /// A value that does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +127,7 @@ pub fn decode_strict<'de, T: de::Deserialize<'de>>(
 /// # Errors
 /// When a value does not fit its type.
 pub fn decode_noting<'de, T: de::Deserialize<'de>>(node: &'de Node<'de>) -> Result<(T, Noted), DecodeError> {
-    let run = Run::over(node);
+    let run = Run { least_of_a_map: LEAST_OF_A_MAP, ..Run::over(node) };
     let value = T::deserialize(Decoder { node, run: &run }).map_err(|mut error| {
         error.span.get_or_insert(node.span);
         error
@@ -151,18 +153,20 @@ struct Run {
     room: usize,
     /// Bytes that entries took so far.
     taken: Cell<usize>,
+    /// What a map in a list counts at least.
+    least_of_a_map: usize,
 }
 
 impl Run {
     fn over(node: &Node<'_>) -> Self {
         let length = node.span.end.saturating_sub(node.span.start) as usize;
         let room = ROOM.saturating_add(length.saturating_mul(ROOM_PER_BYTE));
-        Self { noted: RefCell::default(), room, taken: Cell::new(0) }
+        Self { noted: RefCell::default(), room, taken: Cell::new(0), least_of_a_map: 0 }
     }
 
-    /// Takes the room of one more `T`.
-    fn take<T>(&self) -> Result<(), DecodeError> {
-        self.taken.set(self.taken.get().saturating_add(size_of::<T>()));
+    /// Takes the room of one more value.
+    fn take(&self, bytes: usize) -> Result<(), DecodeError> {
+        self.taken.set(self.taken.get().saturating_add(bytes));
         if self.taken.get() <= self.room {
             return Ok(());
         }
@@ -385,7 +389,9 @@ impl<'de> de::SeqAccess<'de> for Items<'de, '_> {
     ) -> Result<Option<T::Value>, DecodeError> {
         let Some((index, node)) = self.items.next() else { return Ok(None) };
         let decoder = self.decoder.child(node);
-        let value = decoder.run.take::<T::Value>().and_then(|()| seed.deserialize(decoder));
+        let least = if node.as_mapping().is_some() { decoder.run.least_of_a_map } else { 0 };
+        let value =
+            decoder.run.take(size_of::<T::Value>().max(least)).and_then(|()| seed.deserialize(decoder));
         value.map(Some).map_err(|error| error.within(node, format_args!("[{index}]")))
     }
 
@@ -416,7 +422,7 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_> {
         };
         self.at += 1;
         let decoder = self.decoder.child(&entry.value);
-        let value = decoder.run.take::<V::Value>().and_then(|()| seed.deserialize(decoder));
+        let value = decoder.run.take(size_of::<V::Value>()).and_then(|()| seed.deserialize(decoder));
         value.map_err(|error| error.within(&entry.value, &entry.key))
     }
 
