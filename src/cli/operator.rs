@@ -772,7 +772,7 @@ pub struct Uninstall {
 }
 
 impl Uninstall {
-    /// What is to be removed.
+    /// The request that the flags make.
     fn request(&self, name: String, namespace: Option<String>) -> uninstall::Uninstall {
         uninstall::Uninstall {
             name,

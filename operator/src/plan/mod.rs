@@ -353,7 +353,7 @@ pub enum Wait {
     Approval,
     /// The server of the new image cannot read the data of the present one.
     Downgrade,
-    /// The claim of a pod that is to be replaced is being deleted, and no other node has what the pod has.
+    /// A pod is not replaced yet: it has the only copy of its keys, and its claim is being deleted.
     Claims,
     /// A node that was promoted a moment ago is to be promoted again: with its old epoch it would win and lose at once.
     Cooldown,

@@ -236,8 +236,8 @@ impl<'a> Topology<'a> {
         pod.is_none_or(|pod| pod.ip.is_none() || pod.ended)
     }
 
-    /// Whether a pod may be made to end: what it has stays on its volume, or other nodes have it. If all slots have responding owners, a
-    /// node that is none of them has nothing that counts, but for keys of open slots.
+    /// Whether a pod may be made to end: what it has stays on its volume, or other nodes have it. Once every slot has an owner
+    /// that responds and none is open, a node that owns no slots has no key that another node lacks.
     pub fn may_end(&self, pod: &Pod) -> bool {
         let owner = self.owners().find(|owner| owner.pod.uid == pod.uid);
         let is_open =

@@ -58,7 +58,7 @@ fn deployment(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
     if is_available(found) {
         return None;
     }
-    // The version that is to replace one which never came up does not change the Deployment before.
+    // While a new version waits for an old one that never came up, the Deployment is still that of the old one.
     let own = owner(seen, csv, found).unwrap_or(csv);
     let what = format!("`{}` does not start, its deployment `{name}` is not available", own.name());
     let fault = newest_pods(seen, found).into_iter().find_map(|pod| pods::fault(seen, pod));

@@ -400,7 +400,7 @@ impl<'o> Operator<'o, '_> {
         judged.collect()
     }
 
-    /// Whether versions own an object, and this one is none of them.
+    /// Whether an object is owned by other versions alone.
     fn is_owned_by_other(self, object: &Value) -> bool {
         let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
         let owners = owners.into_iter().flatten().filter(|one| one["kind"] == known::CSV.kind.as_str());
