@@ -1,11 +1,19 @@
-//! What was known of replicas when their primaries were last observed, in `status.members`. Pure functions.
+//! What was known of members when they were last observed, in `status.members`. Pure functions.
 
+use super::status::last_owners;
 use crate::{
     crd::v1::{Member, RedisClusterStatus},
-    plan::{Copies, Copy, Topology},
+    plan::{Copies, Copy, Observed, Topology},
 };
 
-/// Reads it. A status of an older release says nothing.
+/// An observation of nothing but the node of each pod, and who owned slots.
+pub(super) fn observed(status: &RedisClusterStatus) -> Observed {
+    let node = |member: &Member| Some((member.pod.clone(), member.node_id.as_deref()?.parse().ok()?));
+    let known = status.members.iter().filter_map(node).collect();
+    Observed { known, last_owners: last_owners(status), ..Observed::default() }
+}
+
+/// What was known of replicas when their primaries were last observed. A status of an older release says nothing.
 pub(super) fn from_status(status: &RedisClusterStatus) -> Copies {
     let copy = |member: &Member| {
         Some(Copy {

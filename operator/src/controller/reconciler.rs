@@ -205,10 +205,8 @@ impl Reconciler<'_> {
         }
         // The phase may have been another one meanwhile.
         let woken = before.is_some() || hibernate::was_hibernated(&old);
-        let last_owners = status::last_owners(&old);
         let left_open = std::mem::take(&mut memory.left_open);
-        let mut observed =
-            Observed { pods, replicas, open_keys, last_owners, left_open, holds, ..Observed::default() };
+        let mut observed = Observed { pods, replicas, open_keys, left_open, holds, ..known::observed(&old) };
         let spec = &self.cluster.spec;
         let uncertified = certificate.as_ref().and_then(|certificate| certificate.problem.clone());
         // The API server is asked before clients are held: its answer must not differ from what watches have only then.

@@ -138,20 +138,27 @@ pub(super) fn count(number: usize) -> i32 {
 }
 
 /// The members, one for each pod. A node that does not answer or has not joined keeps its last known id, so that a
-/// replacement is recognized once it answers.
+/// replacement is recognized once it answers, and one that the others were told to forget keeps all that was known.
 fn members(old: &RedisClusterStatus, topology: &Topology<'_>) -> Vec<Member> {
     let shard_of = |id| topology.owners().position(|owner| owner.node.id == id).map(count);
-    let last_id = |pod: &str| old.members.iter().find(|member| member.pod == pod)?.node_id.clone();
+    let last = |pod: &str| old.members.iter().find(|member| member.pod == pod);
+    let is_forgotten = |pod: &Pod| topology.forgotten().any(|member| member.pod.uid == pod.uid);
     let pods = topology.observed.pods.iter().filter(|pod| !pod.terminating);
     let mut members: Vec<Member> = pods
         .map(|pod| {
+            if let Some(last) = last(&pod.name).filter(|_| is_forgotten(pod)) {
+                return Member { revision: pod.revision.clone(), ..last.clone() };
+            }
             let member = topology.core.iter().find(|member| member.pod.uid == pod.uid);
             let node =
                 member.map(|member| member.node).filter(|node| !node.alone() || topology.goal.size == 1);
             let primary = node.and_then(|node| node.primary());
             Member {
                 pod: pod.name.clone(),
-                node_id: node.map_or_else(|| last_id(&pod.name), |node| Some(node.id.to_string())),
+                node_id: match node {
+                    Some(node) => Some(node.id.to_string()),
+                    None => last(&pod.name).and_then(|last| last.node_id.clone()),
+                },
                 role: node.map(|_| if primary.is_some() { Role::Replica } else { Role::Primary }),
                 shard: node.and_then(|node| shard_of(primary.unwrap_or(node.id))),
                 slots: node
@@ -856,6 +863,10 @@ fn explanation(view: &View<'_>) -> String {
     let (topology, sentence) = (view.topology, waiting(view.plan.step).1);
     match view.plan.step {
         Step::Wait(Wait::ForeignNode) => {}
+        Step::Reintroduce => {
+            let names: Vec<_> = topology.forgotten().map(|member| member.pod.name.as_str()).collect();
+            return format!("{}: {sentence}", names.join(", "));
+        }
         Step::Wait(Wait::StaleReplicas) => return stale_replicas(topology),
         Step::Wait(Wait::Quorum) => return format!("{sentence}{}", unconfirmed(topology)),
         Step::Wait(Wait::Downgrade) => return refusal(view),
@@ -932,6 +943,10 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         Step::Relink => ("RepairingReplication", "reconnecting replicas to their primaries"),
         Step::CloseSlots => ("ClosingSlots", "finishing interrupted slot migrations"),
         Step::Forget => ("ForgettingMembers", "forgetting removed nodes (CLUSTER FORGET)"),
+        Step::Reintroduce => (
+            "ReintroducingMembers",
+            "introducing a node again (CLUSTER MEET) that others were told to forget, or that was told to forget them: it still has its keys",
+        ),
         Step::Join => ("JoiningMembers", "adding new nodes (CLUSTER MEET)"),
         Step::Functions => ("CopyingFunctions", "copying function libraries to new primaries"),
         Step::Roles => ("AssigningRoles", "assigning primaries and replicas"),
@@ -978,7 +993,7 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         ),
         Step::Wait(Wait::ForeignNode) => (
             "ForeignNode",
-            "the node has keys or a nodes.conf that are not known to belong to this cluster; compare `redis-cli CLUSTER NODES` in it with that of the others and with status.members, and look at its keys: if it belongs here and the others were told to forget it, run `redis-cli CLUSTER MEET` with its address in another pod; deleting its volume and pod, or `redis-cli FLUSHALL` and `redis-cli CLUSTER RESET` in it, destroys what it holds",
+            "the node has keys or a nodes.conf that are not known to belong to this cluster; compare `redis-cli CLUSTER NODES` in it with that of the others and with status.members, and look at its keys: if it belongs here and the others do not list it, run `redis-cli CLUSTER MEET` with its address in another pod; deleting its volume and pod, or `redis-cli FLUSHALL` and `redis-cli CLUSTER RESET` in it, destroys what it holds",
         ),
         Step::Update => {
             ("UpdatingPods", "replacing pods that have an older image, configuration or resources")
@@ -1389,6 +1404,32 @@ mod tests {
             // The third was scaled away.
             assert_eq!(known, [("rc-0", Some("a")), ("rc-1", Some("b"))]);
         }
+    }
+
+    #[test]
+    fn a_member_that_the_others_were_told_to_forget_keeps_all_that_was_known() {
+        let id = |digit: &str| digit.repeat(40);
+        let line = |node: &str, flags: &str, slots: &str| {
+            format!("{} 10.0.0.1:6379@16379 {flags}master - 0 0 1 connected {slots}\n", id(node))
+        };
+        let pod = |ordinal: u32, table: &str| Pod {
+            ordinal,
+            name: format!("rc-{ordinal}"),
+            uid: ordinal.to_string(),
+            redis: crate::server::parse::node(table, "cluster_state:ok", "role:master", 1).ok(),
+            ..Pod::default()
+        };
+        let others = line("b", "", "8191-16383");
+        let pods = vec![
+            pod(0, &(line("a", "myself,", "0-8190") + &others)),
+            pod(1, &others.replace("master", "myself,master")),
+        ];
+        let old = formed(&format!("rc-0 {} primary, rc-1 {} primary", id("a"), id("b")));
+        let observed = Observed { pods, replicas: Some(2), ..known::observed(&old) };
+        let goal = Goal { size: 2, slots: 16384, initialized: true, ..Goal::default() };
+        let topology = Topology::of(goal, &observed);
+        assert_eq!(members(&old, &topology)[0], old.members[0]);
+        assert!(topology.lost().is_empty(), "they come back with it");
     }
 
     #[test]

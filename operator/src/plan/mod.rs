@@ -292,6 +292,8 @@ pub enum Step {
     CloseSlots,
     /// Forgetting removed nodes.
     Forget,
+    /// Introducing members again that the others were told to forget.
+    Reintroduce,
     /// Adding new nodes.
     Join,
     /// Copying function libraries to new primaries.
@@ -374,6 +376,7 @@ impl Step {
                 | Self::CloseSlots
                 | Self::Reclaim
                 | Self::Forget
+                | Self::Reintroduce
                 | Self::TakeOver
                 | Self::Elect
                 | Self::Hold

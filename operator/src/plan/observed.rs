@@ -63,6 +63,8 @@ pub struct Observed {
     pub replicas: Option<u32>,
     /// Ordinals of the pods that owned slots when the status was last written.
     pub last_owners: BTreeSet<u32>,
+    /// The node of each pod when it was last a member, as the status has it.
+    pub known: BTreeMap<String, NodeId>,
     /// Whether the majority of primaries has been missing for so long that replicas may be promoted without a vote.
     pub takeover_due: bool,
     /// Whether an owner with replicas has been missing for so long that Redis should have elected one of them.

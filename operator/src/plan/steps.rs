@@ -37,7 +37,7 @@ fn next(topology: &Topology<'_>) -> (Step, Vec<Action>) {
     if let Some(found) = form(topology) {
         return found;
     }
-    let steps: [fn(&Topology<'_>) -> Found; 19] = [
+    let steps: [fn(&Topology<'_>) -> Found; 20] = [
         nothing_left,
         heal_addresses,
         relink,
@@ -45,9 +45,10 @@ fn next(topology: &Topology<'_>) -> (Step, Vec<Action>) {
         elect,
         close_slots,
         forget,
+        reclaim,
+        reintroduce,
         join,
         functions,
-        reclaim,
         accept_loss,
         wait_for_owners,
         roles,
@@ -410,6 +411,16 @@ fn forget(topology: &Topology<'_>) -> Found {
     act(Step::Forget, actions)
 }
 
+/// Introduces nodes again that the others were told to forget. Every member meets them itself: gossip does not for a minute, in which
+/// Redis 7.2 and later, and Valkey, also tell one another to forget them.
+fn reintroduce(topology: &Topology<'_>) -> Found {
+    let pairs = topology.forgotten().flat_map(|member| topology.core.iter().map(move |core| (core, member)));
+    let meet = |(core, member): (&Member<'_>, Member<'_>)| {
+        Some(Action::Meet { viewer: core.address()?, node: member.address()? })
+    };
+    act(Step::Reintroduce, pairs.filter_map(meet).collect())
+}
+
 /// Adds desired, empty nodes. With an epoch above all others, a replacement can claim slots of the node that it
 /// replaces; at epoch 0 it would become its replica.
 fn join(topology: &Topology<'_>) -> Found {
@@ -434,6 +445,10 @@ fn join(topology: &Topology<'_>) -> Found {
             }
         } else if we_name_it || (introduced && !names_us) {
             gossip = wanted;
+            // Told to forget us, it hears nothing from us until it is introduced.
+            if we_name_it && !names_us && !introduced {
+                joins.push(Action::Meet { viewer: viewer.clone(), node });
+            }
         } else if (names_us && (member.node.keys == 0 || !member.is_primary())
             || names_absent && member.node.keys == 0 && member.is_primary())
             && covers(topology, &member.node.slots())
@@ -597,11 +612,17 @@ fn reclaim(topology: &Topology<'_>) -> Found {
 fn accept_loss(topology: &Topology<'_>) -> Found {
     let lost = topology.lost();
     let may_return = |id: &NodeId| topology.absent.get(id) == Some(&Absence::MayReturn);
+    // One that the others were told to forget is in no table while its pod is restarted.
+    let is_away = |pod: &Pod| {
+        let known = topology.observed.known.get(&pod.name).filter(|_| pod.redis.is_none());
+        known.is_some_and(|id| topology.core.iter().all(|member| member.node.peer(*id).is_none()))
+    };
     // A replica of a missing owner has its data: it has to be elected first.
     let has_replicas = |id: &NodeId| topology.replicas_of(*id).next().is_some();
     if !topology.goal.accept_data_loss
         || lost.is_empty()
         || topology.absent.keys().any(may_return)
+        || topology.observed.pods.iter().any(is_away)
         || topology.missing_owners().iter().any(has_replicas)
     {
         return None;

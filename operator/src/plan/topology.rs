@@ -142,6 +142,23 @@ impl<'a> Topology<'a> {
             && self.owners().all(|member| member.node.ok && member.is_primary())
     }
 
+    /// Nodes of a shard that somebody told the others to forget, or that were told to forget the others: nodes of their pods, as last
+    /// known, that list members or are listed by them. The slots of their shard have no other owner, so they come back with them.
+    pub fn forgotten(&self) -> impl Iterator<Item = Member<'a>> + '_ {
+        self.outsiders.iter().copied().filter(|member| {
+            let node = member.node;
+            let shard = node.primary().unwrap_or(node.id);
+            let slots = node.peer(shard).map(|peer| peer.slots.clone()).unwrap_or_default();
+            let knows =
+                |core: &Member<'_>| node.peer(core.node.id).is_some() || core.node.peer(node.id).is_some();
+            let mut others = self.owned.iter().filter(|(id, _)| **id != shard);
+            self.observed.known.get(&member.pod.name) == Some(&node.id)
+                && !slots.is_empty()
+                && self.core.iter().any(knows)
+                && others.all(|(_, owned)| slots.minus(owned) == slots)
+        })
+    }
+
     /// Slots of owners that are gone for good and have no replica. Nothing is known of any while no node responds.
     pub fn lost(&self) -> Slots {
         if self.core.is_empty() {
@@ -154,7 +171,8 @@ impl<'a> Topology<'a> {
                 lost.extend(slots.iter());
             }
         }
-        lost.into_iter().collect()
+        let lost = lost.into_iter().collect();
+        self.forgotten().fold(lost, |lost: Slots, member| lost.minus(&member.node.slots()))
     }
 
     /// Whether the majority of primaries that own slots responded, which Redis needs for an election.

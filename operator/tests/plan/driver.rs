@@ -1,6 +1,6 @@
 //! Carries out plans on the model, and checks what holds for every plan.
 
-use redis_operator::plan::{Action, Plan, Slots, Step, Topology};
+use redis_operator::plan::{Action, Member, Plan, Slots, Step, Topology};
 
 use super::model::Model;
 
@@ -152,6 +152,21 @@ impl Model {
         let observed = self.observe();
         let topology = Topology::of(self.goal, &observed);
         usize::from(self.goal.slots) - topology.covered()
+    }
+
+    /// Somebody runs `CLUSTER FORGET` for these nodes on all others, or for all others on these. A replica does not forget its primary.
+    pub(crate) fn forget_by_hand(&mut self, nodes: &[u32], on_the_others: bool) {
+        let observed = self.observe();
+        let topology = Topology::of(self.goal, &observed);
+        for (forgets, other) in
+            topology.core.iter().flat_map(|one| topology.core.iter().map(move |other| (one, other)))
+        {
+            let of = |member: &Member<'_>| nodes.contains(&member.pod.ordinal);
+            let meant = if on_the_others { of(other) && !of(forgets) } else { of(forgets) && !of(other) };
+            if meant && let Some(node) = forgets.address() {
+                let _ = self.act(&Action::Forget { node, id: other.node.id });
+            }
+        }
     }
 
     /// Rounds and reconciles until nothing is to be done, or panics after `limit`.

@@ -317,6 +317,60 @@ fn a_foreign_node_is_waited_for_until_its_volume_is_deleted() {
     assert_eq!(model.missing_keys(), []);
 }
 
+/// It has the only copy of its keys, and comes back with them: nothing is reset, or assigned to others, before.
+#[test]
+fn a_shard_that_the_others_were_told_to_forget_is_introduced_again() {
+    for (size, replicas) in [(2, 0), (3, 0), (5, 0), (6, 1), (9, 2)] {
+        for case in 0..16 {
+            let mut model = formed(size, replicas, true);
+            model.replicas_know_open_slots = case & 1 > 0;
+            model.goal.accept_data_loss = case & 2 > 0;
+            let primary = primaries(&model)[0];
+            let mut shard = model.shards().into_iter().find(|shard| shard[0] == primary).unwrap();
+            model.forget_by_hand(&shard, case & 4 > 0);
+            if case & 8 > 0 {
+                shard.drain(..).for_each(|ordinal| model.replace(ordinal, 2));
+            }
+            let mut steps = vec![];
+            for _ in 0..60 {
+                let plan = Operator::immortal().reconcile(&mut model);
+                let mends =
+                    |action: &Action| matches!(action, Action::Meet { .. } | Action::Replicate { .. });
+                assert!(
+                    plan.actions.iter().all(mends) && plan.step != Step::Wait(Wait::ForeignNode),
+                    "{size} {case}: {plan:?}"
+                );
+                model.step();
+                steps.push(plan.step);
+            }
+            assert!(steps.contains(&Step::Reintroduce), "{size} {case}: {steps:?}");
+            model.settle(&mut Operator::immortal(), 60);
+            assert_eq!(model.missing_keys(), []);
+        }
+    }
+}
+
+/// Under a blank status nobody knows whose node it is; and slots that were given to others have two owners.
+#[test]
+fn a_node_that_is_not_known_or_whose_slots_have_another_owner_is_foreign() {
+    for known in [false, true] {
+        let mut model = formed(3, 0, true);
+        let primary = primaries(&model)[0];
+        model.forget_by_hand(&[primary], true);
+        let mut observed = model.observe();
+        if known {
+            let slots = observed.pods[primary as usize].redis.as_ref().unwrap().slots();
+            let node = Topology::of(model.goal, &observed).core[0].address().unwrap();
+            model.act(&Action::AddSlots { node, slots }).unwrap();
+            observed = model.observe();
+        } else {
+            observed.known.clear();
+        }
+        let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        assert_eq!((plan.step, plan.actions), (Step::Wait(Wait::ForeignNode), vec![]));
+    }
+}
+
 /// Fewer nodes cannot hold the keys. More memory, or the old size, ends it.
 #[test]
 fn slots_wait_for_memory_or_the_old_size() {

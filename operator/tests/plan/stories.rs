@@ -29,6 +29,7 @@ enum Fault {
     Revert,
     Supervise(bool),
     Hibernate(u32),
+    Forget(u32, bool, bool),
 }
 
 fn fault() -> impl Strategy<Value = Fault> {
@@ -50,6 +51,11 @@ fn fault() -> impl Strategy<Value = Fault> {
         Just(Fault::Revert),
         any::<bool>().prop_map(Fault::Supervise),
         (1u32..12).prop_map(Fault::Hibernate),
+        (0u32..8, any::<bool>(), any::<bool>()).prop_map(|(ordinal, shard, on_the_others)| Fault::Forget(
+            ordinal,
+            shard,
+            on_the_others
+        )),
     ]
 }
 
@@ -145,6 +151,7 @@ impl Story {
                         model.goal.hibernated = self.persistent;
                         wakes = round + *rounds as usize;
                     }
+                    Fault::Forget(..) => self.forget(fault, &mut model),
                     Fault::Supervise(supervised) => model.goal.update.supervised = *supervised,
                     Fault::Scale(replicas) => {
                         if self.persistent {
@@ -167,16 +174,22 @@ impl Story {
             operator.reconcile(&mut model);
             model.step();
         }
-        model.cut_off.clear();
-        model.syncing.clear();
-        (model.silent, model.memory_limit) = (false, 0);
-        model.goal.update.supervised = false;
-        model.goal.hibernated = false;
-        if model.broken.contains(&model.template) {
-            model.template = 0;
-        }
+        model.heal();
         model.settle(&mut operator, 300);
         assert_eq!(model.missing_keys(), [], "{self:?}");
+    }
+
+    /// Whoever scales pods away takes away what is known of them, too.
+    fn forget(&self, fault: &Fault, model: &mut Model) {
+        let scales = self.faults.iter().any(|(_, fault)| matches!(fault, Fault::Scale(_)));
+        if let Fault::Forget(ordinal, shard, on_the_others) = fault
+            && self.persistent
+            && !scales
+        {
+            let mut shards = model.shards().into_iter();
+            let nodes = shards.find(|nodes| *shard && nodes[0] == *ordinal).unwrap_or(vec![*ordinal]);
+            model.forget_by_hand(&nodes, *on_the_others);
+        }
     }
 }
 
@@ -323,6 +336,40 @@ fn a_replica_that_has_nothing_yet_is_not_elected() {
     .ends_well();
 }
 
+/// It is told to forget all others, and its replica is elected while its pod is replaced.
+#[test]
+fn a_primary_that_forgot_all_others_hears_of_its_successor() {
+    let faults = vec![(0, Fault::Forget(2, false, false)), (2, Fault::Replace(2, 2))];
+    Story {
+        shards: 3,
+        replicas: 1,
+        persistent: true,
+        target: 2,
+        accepts_loss: false,
+        faults,
+        hosts: (1, 1),
+        together: 1,
+    }
+    .ends_well();
+}
+
+/// Valkey's nodes pass on what it was told to forget: two nodes without slots are left with each other, and hear from nobody else.
+#[test]
+fn a_node_that_forgot_all_others_makes_them_forget_one_another() {
+    let faults = vec![(2, Fault::Forget(2, false, false)), (3, Fault::Forget(0, false, true))];
+    Story {
+        shards: 1,
+        replicas: 1,
+        persistent: true,
+        target: 2,
+        accepts_loss: false,
+        faults,
+        hosts: (1, 1),
+        together: 1,
+    }
+    .ends_well();
+}
+
 /// A primary restarts with the slot that it got last, which its successor has keys of and does not know. All other slots come back.
 #[test]
 fn a_successor_that_did_not_hear_of_the_last_slot_becomes_a_replica() {
@@ -387,6 +434,18 @@ proptest! {
 }
 
 impl Model {
+    /// Ends the faults.
+    fn heal(&mut self) {
+        self.cut_off.clear();
+        self.syncing.clear();
+        (self.silent, self.memory_limit) = (false, 0);
+        self.goal.update.supervised = false;
+        self.goal.hibernated = false;
+        if self.broken.contains(&self.template) {
+            self.template = 0;
+        }
+    }
+
     fn all_up(&self) -> bool {
         self.observe().pods.iter().all(|pod| pod.redis.is_some())
     }

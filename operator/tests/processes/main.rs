@@ -75,6 +75,7 @@ fn main() {
         trial("a_wrong_password_is_told_from_silence", a_wrong_password_is_told_from_silence),
         trial("a_foreign_node_at_an_address_of_ours_is_not_met", a_foreign_node_is_not_met),
         trial("new_primaries_get_the_function_libraries", new_primaries_get_functions),
+        trial("a_shard_that_the_others_were_told_to_forget_is_introduced_again", forgotten_by_hand),
         trial("a_blank_node_at_an_address_of_ours_is_not_taken_in", a_blank_node_is_not_taken_in),
         trial("an_address_passes_to_another_cluster", an_address_passes_to_another_cluster),
         trial("without_the_lease_nothing_is_said", without_the_lease_nothing_is_said),
@@ -147,6 +148,7 @@ fn flavoured(flavour: Flavour) -> Vec<Trial> {
         "a_replica_that_started_without_its_primary_is_elected": a_replica_that_started_alone,
         "redis_takes_every_directive_that_replaces_no_pod": configuration::every_directive,
         "declared_users_are_on_every_node": users::on_every_node,
+        "a_shard_that_the_others_were_told_to_forget_is_introduced_again": forgotten_by_hand,
     ];
     // Its replicas know open slots.
     if flavour == Flavour::Valkey9 {
@@ -948,6 +950,31 @@ async fn a_blank_node_is_not_taken_in() {
     assert_eq!((plan.step, plan.actions.len()), (Step::Wait(Wait::Pods), 0));
     announce("ns").await;
     servers.settle(A_WHILE).await;
+}
+
+/// Redis lets gossip introduce a forgotten node again after a minute if anybody still speaks of it, and here nobody does. Redis 7.2 and
+/// later, and Valkey, tell one another to forget it all that time.
+async fn forgotten_by_hand() {
+    for (size, replicas) in [(3, 0), (6, 1)] {
+        let mut servers = formed(size, replicas, true).await;
+        fill(&servers, 300).await;
+        let observed = servers.observe().await;
+        let nodes = || observed.pods.iter().filter_map(|pod| pod.redis.as_ref().zip(pod.ip));
+        let primary = nodes().find(|(node, _)| node.primary().is_none()).unwrap().0.id;
+        let (shard, others): (Vec<_>, Vec<_>) =
+            nodes().partition(|(node, _)| node.id == primary || node.primary() == Some(primary));
+        for (_, ip) in others {
+            let mut connection = servers.access.connect(ip).await.unwrap();
+            for (node, _) in &shard {
+                let forget = cmd("CLUSTER").arg("FORGET").arg(node.id.to_string()).take();
+                connection.send::<()>("CLUSTER FORGET", &forget).await.unwrap();
+            }
+        }
+        let steps = servers.settle(A_WHILE).await;
+        assert!(steps.contains(&Step::Reintroduce), "{steps:?}");
+        assert!(!steps.contains(&Step::Join) && !steps.contains(&Step::AcceptLoss), "{steps:?}");
+        assert_eq!(servers.keys().await, 300);
+    }
 }
 
 async fn new_primaries_get_functions() {

@@ -30,7 +30,7 @@ use redis_operator::{
     },
     crd::RedisCluster,
     metrics::Metrics,
-    plan::{Action, Copies, Goal, Observed, Plan, Pod, SLOTS, Step, Topology, Update, plan},
+    plan::{Action, Copies, Goal, NodeId, Observed, Plan, Pod, SLOTS, Step, Topology, Update, plan},
     server::{
         Access, Password,
         act::{ActError, Always, HOLD, Permit, act},
@@ -88,6 +88,8 @@ pub(crate) struct Servers {
     quorum_lost: Option<Instant>,
     /// Ordinals of those that owned slots at the last look.
     last_owners: BTreeSet<u32>,
+    /// The node of each pod when it was last a member.
+    known: BTreeMap<String, NodeId>,
     /// The Kubernetes node of each pod, where that matters.
     pub(crate) hosts: BTreeMap<u32, String>,
     /// Slots whose migration the operator interrupted.
@@ -153,6 +155,7 @@ impl Servers {
             electing: None,
             quorum_lost: None,
             last_owners: BTreeSet::new(),
+            known: BTreeMap::new(),
             hosts: BTreeMap::new(),
             left_open: BTreeSet::new(),
             unready: BTreeSet::new(),
@@ -471,6 +474,7 @@ impl Servers {
             replicas: Some(replicas),
             open_keys,
             last_owners,
+            known: self.known.clone(),
             keeps_volumes: true,
             ..Observed::default()
         }
@@ -536,6 +540,8 @@ impl Servers {
         }
         if !topology.core.is_empty() {
             self.last_owners = topology.owners().map(|owner| owner.pod.ordinal).collect();
+            let members = topology.core.iter().filter(|member| !member.node.alone());
+            self.known.extend(members.map(|member| (member.pod.name.clone(), member.node.id)));
         }
         let done = act(&self.access, permit, &plan.actions).await;
         let held = matches!(plan.step, Step::Hold | Step::Hibernate) && done.is_ok();

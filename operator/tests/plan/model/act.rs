@@ -72,11 +72,9 @@ impl Model {
                 if *id == redis.id || redis.primary == Some(*id) {
                     return Err(Refused("myself or my primary"));
                 }
-                redis.table.remove(id).ok_or(Refused("unknown node"))?;
-                for owner in redis.owner.iter_mut().filter(|owner| **owner == Some(*id)) {
-                    *owner = None;
+                if !redis.forget(*id, round + BAN) {
+                    return Err(Refused("unknown node"));
                 }
-                redis.banned.insert(*id, round + BAN);
             }
             Action::Reset { node } => {
                 let place = node.clone();

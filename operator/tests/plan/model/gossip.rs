@@ -26,11 +26,8 @@ impl Model {
     }
 
     pub(super) fn know(&mut self, viewer: u32, other: u32) {
-        let (entry, other, round) = (self.entry(other), self.pods[&other].redis.id, self.round);
+        let (entry, other) = (self.entry(other), self.pods[&other].redis.id);
         let redis = &mut self.pods.get_mut(&viewer).unwrap().redis;
-        if redis.banned.get(&other).is_some_and(|until| *until >= round) {
-            return;
-        }
         if entry.primary.is_some() {
             // Its epoch is that of its primary, which could claim nothing from it any more.
             for owner in redis.owner.iter_mut().filter(|owner| **owner == Some(other)) {
@@ -61,6 +58,13 @@ impl Model {
             return;
         }
         self.know(b, a);
+        let (tells, round) = (self.replicas_know_open_slots, self.round);
+        let receiver = &mut self.pods.get_mut(&b).unwrap().redis;
+        for (id, until) in sender.banned.iter().filter(|(_, until)| tells && **until >= round) {
+            if receiver.primary != Some(*id) {
+                receiver.forget(*id, *until);
+            }
+        }
         let own = |slot: &u16| sender.owner[usize::from(*slot)] == Some(sender.id);
         let claims: Vec<u16> =
             if sender.primary.is_none() { (0..self.goal.slots).filter(own).collect() } else { vec![] };

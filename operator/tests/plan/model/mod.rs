@@ -4,8 +4,8 @@
 //! that loses its last slots to one node becomes its replica and drops its keys, what a node says of itself as a
 //! replica ends its claims, what an owner claims no more anybody may claim, an open slot is known to two nodes alone (and, in
 //! Valkey, to their replicas),
-//! a node that hears of another introduces itself to it, a forgotten id is banned for a while, and a replica may stay bound to an
-//! old address.
+//! a node that hears of another introduces itself to it, a forgotten id is banned for a while (and, in Valkey, at all who hear of
+//! that), and a replica may stay bound to an old address.
 
 mod act;
 mod elections;
@@ -80,7 +80,8 @@ struct Slot {
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) goal: Goal,
-    /// Whether replicas know which slots of their primary are open, as those of Valkey 8 and later do.
+    /// Whether replicas know which slots of their primary are open, and nodes whom others were told to forget, as those of Valkey 8 and
+    /// later do.
     pub(crate) replicas_know_open_slots: bool,
     /// Whether a pod keeps its data when it is replaced.
     pub(crate) persistent: bool,
@@ -100,6 +101,8 @@ pub(crate) struct Model {
     pub(crate) acknowledged: BTreeSet<(u16, u8)>,
     /// What the operator knew of replicas at its last look.
     pub(crate) copies: Copies,
+    /// The node of each pod when it was last a member.
+    pub(crate) known: BTreeMap<String, NodeId>,
     /// Whether no node answers the operator: all hang, or they refuse the password.
     pub(crate) silent: bool,
     /// Ordinals of replicas that are being filled, and have nothing yet.
@@ -148,6 +151,16 @@ impl Redis {
     fn slots_of(&self, id: NodeId) -> Vec<u16> {
         (0..).zip(&self.owner).filter(|(_, owner)| **owner == Some(id)).map(|(slot, _)| slot).collect()
     }
+
+    /// Removes a node from its table, and says whether it was there. Gossip does not bring it back before `until`.
+    fn forget(&mut self, id: NodeId, until: u64) -> bool {
+        if self.table.remove(&id).is_none() {
+            return false;
+        }
+        self.owner.iter_mut().filter(|owner| **owner == Some(id)).for_each(|owner| *owner = None);
+        self.banned.insert(id, until);
+        true
+    }
 }
 
 impl Model {
@@ -175,6 +188,7 @@ impl Model {
             writes: false,
             acknowledged: BTreeSet::new(),
             copies: Copies::default(),
+            known: BTreeMap::new(),
             silent: false,
             syncing: BTreeSet::new(),
             hosts: vec![],

@@ -49,6 +49,7 @@ impl Model {
             pods,
             replicas: Some(if self.goal.hibernated { self.replicas } else { self.replicas.max(self.before) }),
             last_owners: BTreeSet::new(),
+            known: self.known.clone(),
             copies: self.copies.clone(),
             without_claim: BTreeSet::new(),
             takeover_due: self.without_quorum >= 3,
@@ -149,7 +150,12 @@ impl Model {
     /// The operator looks at it.
     pub(crate) fn look(&mut self) {
         let observed = self.observe();
-        self.copies = self.copies.next(&Topology::of(self.goal, &observed), false);
+        let topology = Topology::of(self.goal, &observed);
+        self.copies = self.copies.next(&topology, false);
+        let members = topology.core.iter().filter(|member| !member.node.alone());
+        self.known.extend(members.map(|member| (member.pod.name.clone(), member.node.id)));
+        let pods: BTreeSet<String> = (0..observed.replicas.unwrap_or(0)).map(name).collect();
+        self.known.retain(|pod, _| pods.contains(pod));
     }
 
     /// What an operator would do now.
