@@ -734,7 +734,7 @@ impl Reconciler<'_> {
 
     /// Gives directives that are not the user's to nodes that have them otherwise.
     async fn set_own_directives(&self, access: &Access, permit: &Leading<'_>, observed: &Observed) {
-        let wanted = own_directives(self.cluster);
+        let wanted = own_directives(self.cluster, &self.scope.context.defaults);
         let differs = |pod: &&plan::Pod| {
             let found = pod.redis.as_ref().map(|node| &node.settings);
             found.is_some_and(|found| {

@@ -11,7 +11,7 @@ use crate::{
     crd::RedisCluster,
     server::{
         configure::Directives,
-        observe::{SAVE, VALIDITY_FACTOR},
+        observe::{APPEND_ONLY, MIGRATION, NODE_TIMEOUT, SAVE, VALIDITY_FACTOR},
     },
 };
 
@@ -42,13 +42,18 @@ fn script(cluster: &RedisCluster, text: &str) -> String {
 /// would drop them. The operator promotes those that it knows to have been in sync.
 const VALIDITY: i32 = 4;
 
-/// Directives of redis.conf that are not the user's and that running nodes may have otherwise: those of older releases, or of the
-/// spec of before. Snapshots are off: one that fails would make Redis refuse writes, and the append-only file has all data.
-pub(super) fn own_directives(cluster: &RedisCluster) -> Directives {
-    Directives::from([
-        (VALIDITY_FACTOR.to_owned(), validity_factor(cluster)),
-        (SAVE.to_owned(), String::new()),
-    ])
+/// Directives of redis.conf that are not the user's and that running nodes may have otherwise: those of older releases, of the
+/// spec of before, or what somebody set by hand. Snapshots are off: one that fails would make Redis refuse writes, and the append-only
+/// file has all data.
+pub(super) fn own_directives(cluster: &RedisCluster, defaults: &Defaults) -> Directives {
+    let own = [
+        (VALIDITY_FACTOR, validity_factor(cluster)),
+        (SAVE, String::new()),
+        (APPEND_ONLY, if cluster.spec.storage.is_some() { "yes" } else { "no" }.into()),
+        (NODE_TIMEOUT, defaults.node_timeout_ms.to_string()),
+        (MIGRATION, "no".into()),
+    ];
+    own.into_iter().map(|(directive, value)| (directive.to_owned(), value)).collect()
 }
 
 fn validity_factor(cluster: &RedisCluster) -> String {

@@ -24,8 +24,9 @@ use crate::{
         v1::{Member, Phase, RedisClusterStatus, Role},
     },
     metrics::ClusterGauges,
-    plan::{Link, NodeId, Observed, Persistence, Plan, Pod, Slots, Step, Topology, Wait},
+    plan::{Link, Node, NodeId, Observed, Plan, Pod, Slots, Step, Topology, Wait},
     quantity::bytes,
+    server::observe::{APPEND_ONLY, MIN_REPLICAS},
 };
 
 /// The conditions, in the order of the status.
@@ -742,34 +743,65 @@ fn functions(topology: &Topology<'_>) -> Option<(&'static str, String)> {
     (!lacking.is_empty()).then(|| ("FunctionsDiffer", note()))
 }
 
-/// What of that keeps clients from writing.
+/// What keeps clients from writing: reason and sentence.
 fn unwritable(view: &View<'_>) -> Option<(&'static str, String)> {
-    persistence(view).filter(|(reason, _)| *reason == WRITES_REFUSED)
+    persistence(view).filter(|(reason, _)| *reason == WRITES_REFUSED).or_else(|| without_replicas(view))
+}
+
+/// Primaries that take no writes because they have fewer replicas than they want: reason and sentence.
+fn without_replicas(view: &View<'_>) -> Option<(&'static str, String)> {
+    let owners = view.topology.owners();
+    let lacking = owners.filter_map(|owner| {
+        let wanted: u64 = owner.node.settings.get(MIN_REPLICAS)?.parse().ok()?;
+        let found = owner.node.good_replicas.filter(|found| *found < wanted)?;
+        Some(format!("{} ({found} of {wanted})", owner.pod.name))
+    });
+    let lacking: Vec<String> = lacking.collect();
+    let note = || {
+        let remedy = match view.cluster.spec.config.get(MIN_REPLICAS) {
+            Some(_) => "it ends when their replicas are in sync, or when spec.config is changed",
+            None => {
+                "spec.config does not have it, so somebody set it by hand: run `redis-cli CONFIG SET min-replicas-to-write 0` there"
+            }
+        };
+        format!(
+            "Redis refuses writes (NOREPLICAS) because primaries have fewer replicas than their {MIN_REPLICAS} wants: {}; {remedy}",
+            names(&lacking)
+        )
+    };
+    (!lacking.is_empty()).then(|| (WRITES_REFUSED, note()))
 }
 
 /// What is wrong with the files of nodes: reason, and sentence with the cause.
 fn persistence(view: &View<'_>) -> Option<(&'static str, String)> {
     let storage = view.cluster.spec.storage.as_ref()?;
     let limit = bytes(&storage.size.0).map_or(u64::MAX, |bytes| bytes / 100 * FILE_SHARE);
-    let affected = |is: &dyn Fn(&Persistence) -> bool| {
+    let affected = |is: &dyn Fn(&Node) -> bool| {
         let pods = view.topology.observed.pods.iter();
-        let found = pods.filter(|pod| pod.redis.as_ref().is_some_and(|node| is(&node.persistence)));
+        let found = pods.filter(|pod| pod.redis.as_ref().is_some_and(is));
         let found: Vec<String> = found.map(|pod| pod.name.clone()).collect();
         (!found.is_empty()).then(|| names(&found))
     };
-    if let Some(pods) = affected(&|files| files.write_failed) {
+    if let Some(pods) = affected(&|node| node.persistence.write_failed) {
         let note = format!(
             "Redis refuses writes because it cannot write its append-only file (aof_last_write_status) in {pods}; {LARGER}"
         );
         return Some((WRITES_REFUSED, note));
     }
-    if let Some(pods) = affected(&|files| files.rewrite_failed || files.snapshot_failed) {
+    if let Some(pods) = affected(&|node| node.settings.get(APPEND_ONLY).is_some_and(|is| is == "no")) {
+        let note = format!(
+            "somebody turned off the append-only file (appendonly) in {pods}, and keys written there are lost with the process: the operator turns it on again; if that does not last, {LARGER}"
+        );
+        return Some(("PersistenceFailing", note));
+    }
+    if let Some(pods) = affected(&|node| node.persistence.rewrite_failed || node.persistence.snapshot_failed)
+    {
         let note = format!(
             "Redis could not write a file in the background (aof_last_bgrewrite_status, rdb_last_bgsave_status) in {pods}; {LARGER}"
         );
         return Some(("PersistenceFailing", note));
     }
-    let pods = affected(&|files| files.file_bytes > limit)?;
+    let pods = affected(&|node| node.persistence.file_bytes > limit)?;
     let note = format!(
         "the append-only file takes more than {FILE_SHARE} % of the volume in {pods}, and the next one is written beside it: enlarge spec.storage.size, or delete keys"
     );
@@ -1295,6 +1327,26 @@ mod tests {
         check("rdb_last_bgsave_status:err", "Ready", "True Settled: ");
         check("aof_current_size:900000000", "Degraded", "True VolumeNearlyFull: ");
         check("aof_last_write_status:ok\naof_current_size:1000", "Degraded", "False AllMembersWell: ");
+    }
+
+    #[test]
+    fn what_was_set_by_hand_and_keeps_clients_from_writing_is_reported() {
+        let pods = |directive: &str, value: &str, replicas| {
+            let mut pods = two_copies(["a", "b"]);
+            let node = pods[0].redis.as_mut().unwrap();
+            node.settings.insert(directive.into(), value.into());
+            node.good_replicas = replicas;
+            pods
+        };
+        let few = pods(MIN_REPLICAS, "3", Some(1));
+        check_condition(few.clone(), None, "Ready", None, "False WritesRefused: ");
+        let expected = "True WritesRefused: Redis refuses writes (NOREPLICAS) because primaries have fewer replicas than their min-replicas-to-write wants: rc-0 (1 of 3); spec.config does not have it, ";
+        check_condition(few, None, "Degraded", None, expected);
+        for enough in [pods(MIN_REPLICAS, "1", Some(1)), pods(MIN_REPLICAS, "3", None)] {
+            check_condition(enough, None, "Degraded", None, "False AllMembersWell: ");
+        }
+        let off = pods(APPEND_ONLY, "no", None);
+        check_condition(off, None, "Degraded", None, "True PersistenceFailing: somebody turned off the ");
     }
 
     #[test]

@@ -204,13 +204,15 @@ pub struct Node {
     pub silence: Option<u64>,
     /// For a primary: addresses of its replicas that acknowledged nearly everything a moment ago.
     pub attached: BTreeSet<IpAddr>,
+    /// For a primary that takes no writes without replicas (`min-replicas-to-write`): how many it has.
+    pub good_replicas: Option<u64>,
     /// Slots that it exports, and their destinations.
     pub migrating: BTreeMap<u16, NodeId>,
     /// Slots that it imports, and their sources.
     pub importing: BTreeMap<u16, NodeId>,
     /// Whether no replica is promoted as far as it is concerned (`cluster-replica-no-failover`): it is about to stop.
     pub held: bool,
-    /// Directives that the operator sets on running nodes, as this one has them.
+    /// Directives that the operator sets on running nodes, or that keep them from taking writes, as this one has them.
     pub settings: BTreeMap<String, String>,
     /// Number of its function libraries.
     pub libraries: u64,

@@ -24,6 +24,17 @@ use crate::{
 pub const VALIDITY_FACTOR: &str = "cluster-replica-validity-factor";
 /// When snapshots are written.
 pub const SAVE: &str = "save";
+/// Whether all writes go to a file.
+pub const APPEND_ONLY: &str = "appendonly";
+/// Silence after which a node is marked as failed, in milliseconds.
+pub const NODE_TIMEOUT: &str = "cluster-node-timeout";
+/// Whether replicas choose another primary by themselves.
+pub const MIGRATION: &str = "cluster-allow-replica-migration";
+/// How many replicas a primary wants to take writes.
+pub const MIN_REPLICAS: &str = "min-replicas-to-write";
+
+/// What every look reads of that.
+const SETTINGS: [&str; 6] = [VALIDITY_FACTOR, SAVE, APPEND_ONLY, NODE_TIMEOUT, MIGRATION, MIN_REPLICAS];
 
 /// How often nodes are asked at most until what they say was true at one time.
 const ATTEMPTS: usize = 3;
@@ -130,14 +141,15 @@ async fn try_see(
         .cmd("ACL")
         .arg(&["GETUSER", "default"])
         .cmd("CONFIG")
-        .arg(&["GET", "masterauth", NO_FAILOVER, VALIDITY_FACTOR, SAVE]);
+        .arg(&["GET", "masterauth", NO_FAILOVER])
+        .arg(&SETTINGS);
     let (nodes, cluster, info, keys, user, config): (String, String, String, u64, Value, Value) =
         connection.send_all("OBSERVE", &questions).await?;
     // Something that is not Redis may say anything.
     let config: Option<BTreeMap<String, String>> = from_redis_value(config).ok();
     let held = config.as_ref().and_then(|config| config.get(NO_FAILOVER)).is_some_and(|held| held == "yes");
     let own = |name: &&str| Some(((*name).to_owned(), config.as_ref()?.get(*name)?.clone()));
-    let settings = [VALIDITY_FACTOR, SAVE].iter().filter_map(own).collect();
+    let settings = SETTINGS.iter().filter_map(own).collect();
     let node = Node { held, settings, ..parse::node(&nodes, &cluster, &info, keys)? };
     if !access.is_of(pod, node.hostname.as_deref()) {
         debug!(pod, hostname = ?node.hostname, "the node at its address is not that of the pod");

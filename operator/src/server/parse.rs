@@ -105,6 +105,7 @@ pub fn node(nodes: &str, cluster_info: &str, info: &str, keys: u64) -> Result<No
         offset: get(offset).parse().unwrap_or(0),
         silence: get("master_last_io_seconds_ago").parse().ok(),
         attached: attached(&info),
+        good_replicas: get("min_slaves_good_slaves").parse().ok(),
         migrating,
         importing,
         held: false,

@@ -11,6 +11,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
+use redis::cmd;
 use redis_operator::{
     controller::{children, intent, outdated},
     crd::RedisCluster,
@@ -213,6 +214,54 @@ pub(crate) async fn live_configuration(client: Client, kubeconfig: std::path::Pa
     settled(&clusters, &mut node, 3).await;
     assert_eq!(values("maxmemory").await, BTreeSet::from(["0".to_owned()]));
     assert_eq!(condition("UpdatePending").await.unwrap().1, "UpToDate");
+}
+
+/// What the operator sets itself is set back. What is the user's stays, and is named if it keeps clients from writing.
+pub(crate) async fn by_hand(client: Client, kubeconfig: std::path::PathBuf) {
+    namespace(&client, "hand").await;
+    let flags = ["--no-leader-election", "--namespace", "hand", "--watch-namespace", "hand"];
+    let _operator = Replica::start(&kubeconfig, &flags, &[]);
+    let mut node = Node::new(&client, "hand", Box::new(RealRedis(tempfile::tempdir().unwrap())));
+    create(&client, "hand", "rc", json!({"size": 1})).await;
+    let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "hand");
+    settled(&clusters, &mut node, 1).await;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "hand");
+    let ip = pods.get("rc-0").await.unwrap().status.unwrap().pod_ip.unwrap().parse().unwrap();
+    let mut redis = access_of(&client, "hand").await.connect(ip).await.unwrap();
+    let by_hand = [
+        ("appendonly", "yes", "no"),
+        ("cluster-node-timeout", "600000", "5000"),
+        ("cluster-allow-replica-migration", "yes", "no"),
+    ];
+    for (directive, value, own) in by_hand {
+        redis.send::<()>("CONFIG", cmd("CONFIG").arg("SET").arg(directive).arg(value)).await.unwrap();
+        look(&clusters, directive).await;
+        eventually(directive, async || {
+            let found = cmd("CONFIG").arg("GET").arg(directive).take();
+            let found: Vec<String> = redis.send("CONFIG", &found).await.unwrap();
+            (found[1] == own).then_some(())
+        })
+        .await;
+    }
+    for (replicas, expected) in [("3", "WritesRefused"), ("0", "AllMembersWell")] {
+        let set = cmd("CONFIG").arg("SET").arg("min-replicas-to-write").arg(replicas).take();
+        redis.send::<()>("CONFIG", &set).await.unwrap();
+        look(&clusters, replicas).await;
+        let written = redis.send::<()>("SET", cmd("SET").arg("key").arg("value")).await;
+        assert_eq!(written.is_ok(), replicas == "0");
+        eventually(expected, async || {
+            let status = clusters.get("rc").await.unwrap().status?;
+            status.conditions.into_iter().find(|one| one.type_ == "Degraded" && one.reason == expected)
+        })
+        .await;
+    }
+    settled(&clusters, &mut node, 1).await;
+}
+
+/// The operator looks at a cluster that changes.
+async fn look(clusters: &Api<RedisCluster>, what: &str) {
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {"look": what}}}));
+    clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
 }
 
 /// The nodes refuse the operator while a cluster shrinks: it does not know what they have.

@@ -118,6 +118,7 @@ fn main() {
         trial("a_directive_reaches_running_nodes_and_one_that_redis_refuses_none", &redis, |world| {
             world.run(changes::live_configuration)
         }),
+        trial("what_somebody_sets_by_hand_is_set_back_or_named", &redis, |world| world.run(changes::by_hand)),
         trial("maxmemory_follows_from_the_memory_limit", &redis, |world| world.run(changes::memory_limit)),
         trial("volumes_grow_without_losing_a_pod_and_a_class_that_cannot_is_named", &redis, |world| {
             world.run(volumes::volumes_grow)

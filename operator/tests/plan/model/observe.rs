@@ -118,6 +118,7 @@ impl Model {
                 .filter(|(copy, pod)| pod.redis.primary == Some(redis.id) && self.in_step(**copy, ordinal))
                 .map(|(_, pod)| pod.ip)
                 .collect(),
+            good_replicas: None,
             migrating: redis.migrating.clone(),
             importing: redis.importing.clone(),
             held: redis.held,
