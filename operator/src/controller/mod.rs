@@ -76,7 +76,7 @@ use self::{
 use crate::{
     crd::{RedisCluster, v1::RedisClusterStatus},
     metrics::Metrics,
-    plan::Copies,
+    plan::{Action as PlanAction, Copies, NodeId, Plan},
     server::{act::ActError, tls::Trust},
     telemetry::chain,
 };
@@ -161,8 +161,23 @@ struct Memory {
     skipped: Option<String>,
     /// The slots that it left open when it was interrupted.
     left_open: BTreeSet<u16>,
+    /// Nodes that the operator has reset, and that still are in the status.
+    reset: BTreeSet<NodeId>,
     /// Whether the Event about another installation that manages this cluster was published.
     told_of_other: bool,
+}
+
+impl Memory {
+    /// Remembers which nodes a plan resets, for as long as the status has them.
+    fn remember_resets(&mut self, old: &RedisClusterStatus, plan: &Plan) {
+        self.reset.extend(plan.actions.iter().filter_map(|action| match action {
+            PlanAction::Reset { node } => Some(node.id),
+            _ => None,
+        }));
+        let listed = old.members.iter().filter_map(|member| member.node_id.as_deref()?.parse().ok());
+        let listed: BTreeSet<NodeId> = listed.collect();
+        self.reset.retain(|id| listed.contains(id));
+    }
 }
 
 /// What is known of the processes on a Kubernetes node.

@@ -1,5 +1,7 @@
 //! Events of a RedisCluster: the difference between two statuses, in sentences. Pure functions.
 
+use std::collections::BTreeSet;
+
 use kube::runtime::events::EventType;
 
 use super::{
@@ -11,7 +13,10 @@ use super::{
         ROLLOUT_FAILED, count,
     },
 };
-use crate::crd::v1::{Member, Phase, RedisClusterStatus, Role};
+use crate::{
+    crd::v1::{Member, Phase, RedisClusterStatus, Role},
+    plan::NodeId,
+};
 
 /// An Event for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +46,24 @@ impl Notice {
     }
 }
 
-/// The Events for the difference between two statuses.
-pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) -> Vec<Notice> {
+/// A pod has another node: the operator reset the one before, or it is gone with its data.
+fn replaced(pod: &str, before: &str, id: &str, reset: &BTreeSet<NodeId>) -> Notice {
+    let planned = before.parse().is_ok_and(|before| reset.contains(&before));
+    let note = if planned {
+        format!("{pod}: the operator reset node {before}, whose keys other nodes have, and it joined as {id}")
+    } else {
+        format!("{pod} started without the data of node {before}, as node {id}")
+    };
+    Notice::normal("MemberReplaced", note)
+}
+
+/// The Events for the difference between two statuses. `reset` are nodes that the operator has reset.
+pub fn notices(
+    old: &RedisClusterStatus,
+    new: &RedisClusterStatus,
+    size: i32,
+    reset: &BTreeSet<NodeId>,
+) -> Vec<Notice> {
     let mut notices = vec![];
     let is_true = |status: &RedisClusterStatus, kind: &str| {
         status
@@ -85,10 +106,7 @@ pub fn notices(old: &RedisClusterStatus, new: &RedisClusterStatus, size: i32) ->
             let before = old.members.iter().find(|before| before.pod == member.pod);
             match (before, &member.node_id) {
                 (Some(Member { node_id: Some(before), .. }), Some(id)) if before != id => {
-                    notices.push(Notice::normal(
-                        "MemberReplaced",
-                        format!("{}: node {before} was replaced by {id}", member.pod),
-                    ));
+                    notices.push(replaced(&member.pod, before, id, reset));
                 }
                 (None | Some(Member { node_id: None, .. }), Some(id)) => {
                     notices
@@ -281,7 +299,8 @@ pub(super) mod tests {
 
     #[track_caller]
     fn check(old: &str, new: &str, expected: &[&str]) {
-        let printed: Vec<_> = notices(&formed(old), &formed(new), 2)
+        let reset = BTreeSet::from(["d".repeat(40).parse().unwrap()]);
+        let printed: Vec<_> = notices(&formed(old), &formed(new), 2, &reset)
             .into_iter()
             .map(|notice| format!("{} {}", notice.reason, notice.note))
             .collect();
@@ -290,8 +309,14 @@ pub(super) mod tests {
 
     #[test]
     fn a_node_that_comes_back_as_another() {
-        check("rc-0 a primary", "rc-0 b replica", &["MemberReplaced rc-0: node a was replaced by b"]);
-        check("rc-0 a -", "rc-0 b replica", &["MemberReplaced rc-0: node a was replaced by b"]);
+        let lost = "MemberReplaced rc-0 started without the data of node a, as node b";
+        check("rc-0 a primary", "rc-0 b replica", &[lost]);
+        check("rc-0 a -", "rc-0 b replica", &[lost]);
+        let reset = "d".repeat(40);
+        let planned = format!(
+            "MemberReplaced rc-0: the operator reset node {reset}, whose keys other nodes have, and it joined as b"
+        );
+        check(&format!("rc-0 {reset} -"), "rc-0 b replica", &[&planned]);
     }
 
     #[test]
@@ -317,8 +342,9 @@ pub(super) mod tests {
         old.nodes.pop();
         let mut new = formed("rc-0 a primary, rc-1 b primary");
         new.observed_generation = Some(2);
-        assert_eq!(notices(&old, &new, 2), []);
-        let more: Vec<_> = notices(&old, &new, 3).into_iter().map(|notice| notice.note).collect();
+        assert_eq!(notices(&old, &new, 2, &BTreeSet::new()), []);
+        let more: Vec<_> =
+            notices(&old, &new, 3, &BTreeSet::new()).into_iter().map(|notice| notice.note).collect();
         assert_eq!(more, ["from 2 to 3 nodes"]);
     }
 
@@ -348,7 +374,7 @@ pub(super) mod tests {
             status
         };
         let events = |old: &str, new: &str| {
-            let notices = notices(&with(old), &with(new), 1);
+            let notices = notices(&with(old), &with(new), 1, &BTreeSet::new());
             notices.into_iter().map(|notice| notice.reason).collect::<Vec<_>>()
         };
         assert_eq!(events("UpToDate", PASSWORD_PENDING), ["PasswordChangeStarted"]);

@@ -1104,6 +1104,7 @@ impl Reconciler<'_> {
     ) -> Result<(), ReconcileError> {
         let context = &self.scope.context;
         let new = status::status(old, view);
+        memory.remember_resets(old, view.plan);
         context.metrics.cluster(&self.key.0, &self.key.1, &status::gauges(view, &new));
         if new == *old {
             memory.status = Some(new);
@@ -1133,7 +1134,7 @@ impl Reconciler<'_> {
             info!(pod, "a replica took over");
             context.metrics.failover(&self.key.0, &self.key.1, "observed");
         }
-        for notice in notices::notices(old, &new, self.cluster.spec.size) {
+        for notice in notices::notices(old, &new, self.cluster.spec.size, &memory.reset) {
             if notice.reason == "MemberReplaced" {
                 context.metrics.member_replaced();
             }

@@ -942,12 +942,11 @@ fn wait_for_the_rest(topology: &Topology<'_>) -> Found {
     if !topology.absent.is_empty() || topology.observed.pods.iter().any(is_over) {
         return wait(Wait::Pods);
     }
-    let lags = |member: &&Member<'_>| member.node.link == Link::Up && !topology.in_sync(**member);
-    if topology.core.iter().any(|member| member.node.link == Link::Syncing || lags(&member)) {
+    // A replica that cannot store what it gets connects again and again: one state, not several.
+    if topology.core.iter().any(|member| member.node.link != Link::None && !topology.in_sync(*member)) {
         return wait(Wait::Sync);
     }
-    let down = topology.core.iter().any(|member| matches!(member.node.link, Link::Down(_) | Link::Never));
-    if down || !topology.tables_agree() || !topology.core.iter().all(|member| member.node.ok) {
+    if !topology.tables_agree() || !topology.core.iter().all(|member| member.node.ok) {
         return wait(Wait::Gossip);
     }
     None

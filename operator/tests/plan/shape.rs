@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redis_operator::plan::{Action, Move, Observed, Plan, Step, Topology, Wait};
+use redis_operator::plan::{Action, Link, Move, Observed, Plan, Step, Topology, Wait};
 
 use super::{
     driver::{Operator, SLOTS, formed, primaries, reshape},
@@ -283,4 +283,17 @@ fn repairs_come_before_slot_moves() {
     let plan = model.plan();
     assert_eq!((plan.step, plan.step.is_repair()), (Step::HealAddresses, true));
     assert_eq!(plan.actions.len(), 5, "N - 1 from one node: {:?}", plan.actions);
+}
+
+/// Its connection comes and goes, for as long as the disk is full.
+#[test]
+fn a_replica_that_cannot_store_what_it_gets_is_one_thing_to_wait_for() {
+    let model = formed(6, 1, true);
+    for link in [Link::Syncing, Link::Never, Link::Down(2)] {
+        let mut observed = model.observe();
+        let nodes = observed.pods.iter_mut().filter_map(|pod| pod.redis.as_mut());
+        nodes.filter(|node| node.link == Link::Up).for_each(|node| node.link = link);
+        let found = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        assert_eq!(found.step, Step::Wait(Wait::Sync), "{link:?}");
+    }
 }
