@@ -2,7 +2,7 @@
 //!
 //! Every replica watches, and serves webhooks, metrics and probes; the one that holds the Lease reconciles. On SIGTERM,
 //! running reconciles end and the Lease is released, so that the next leader starts at once. When the Lease is lost, the
-//! process exits, since another replica may be acting.
+//! process starts over, since another replica may be acting.
 
 use std::{
     net::SocketAddr,
@@ -140,10 +140,10 @@ struct Readiness {
     certificate: Option<tls::Current>,
 }
 
-/// Runs until SIGTERM, SIGINT, or the loss of the Lease.
+/// Runs until SIGTERM or SIGINT. When the Lease is lost, the process starts over.
 ///
 /// # Errors
-/// When it cannot start, or has lost the Lease.
+/// When it cannot start.
 pub fn run(args: RunArgs) -> Result<(), RunError> {
     let filter = args.log.clone();
     block_on(&filter, operate(args))

@@ -86,11 +86,11 @@ impl Operator {
     }
 }
 
-/// Runs the controllers while this replica leads, until SIGTERM, SIGINT, or the loss of the Lease named `name`.
+/// Runs the controllers while this replica leads, until SIGTERM or SIGINT. When the Lease named `name` is lost, the process starts
+/// over at once, because another replica may be acting already.
 ///
 /// # Errors
-/// When the operator cannot start, or has lost the Lease. The process must then end at once, because another replica may
-/// be acting already.
+/// When the operator cannot start.
 pub fn run<W>(name: &str, args: &ProcessArgs, controllers: impl FnOnce(Operator) -> W) -> Result<(), RunError>
 where
     W: Future<Output = ()>,

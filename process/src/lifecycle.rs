@@ -1,6 +1,6 @@
 //! From the start of an operator's process to its end: logs, a client, servers, the Lease, and signals.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, os::unix::process::CommandExt, process::Command, time::Duration};
 
 use axum::Router;
 use kube::{Client, Config};
@@ -12,7 +12,7 @@ use tokio::{
 };
 use tracing::{error, info, warn};
 
-use crate::telemetry;
+use crate::telemetry::{self, chain};
 
 /// How long reconciles that have begun may go on after SIGTERM. Kubernetes kills a pod after 30 seconds.
 const GRACE: Duration = Duration::from_secs(20);
@@ -69,7 +69,7 @@ pub fn default_identity() -> String {
     format!("{}-{}", host.trim(), std::process::id())
 }
 
-/// Starts logging, and runs the operator until it ends.
+/// Starts logging, and runs the operator until it ends. Where the Lease was lost, the process starts over.
 ///
 /// # Errors
 /// The log filter is invalid, the process gets no threads, or what the operator ended with.
@@ -83,7 +83,23 @@ pub fn block_on(filter: &str, operator: impl Future<Output = Result<(), RunError
     let result = runtime.block_on(operator);
     // Watches never end by themselves.
     runtime.shutdown_background();
+    if matches!(result, Err(RunError::LeaseLost)) {
+        let error = start_over();
+        error!(error = chain(&error), "cannot start over");
+    }
     result
+}
+
+/// Runs this program anew in this process: whatever was going on has ended, as if the process had, and it waits for the Lease again.
+/// Containers that end are started later and later by Kubernetes, and after the API server was away a few times, nobody would lead for
+/// minutes when the other replica is lost. Returns only if that failed.
+fn start_over() -> io::Error {
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_default();
+    match std::env::current_exe() {
+        Ok(program) => Command::new(program).arg0(name).args(words).exec(),
+        Err(error) => error,
+    }
 }
 
 /// A client of the cluster that the environment names, and the namespace of the pod or of the current context.
@@ -113,7 +129,8 @@ pub async fn serve(address: SocketAddr, router: Router) -> Result<(), RunError> 
 /// Without `terms` there is no election: the replica leads from the start.
 ///
 /// # Errors
-/// The process gets no signals, or the Lease was lost: the process must then end at once, because another replica may be acting.
+/// The process gets no signals, or the Lease was lost: the process must then end or start over at once, because another replica may
+/// be acting.
 pub async fn lead<W>(
     client: &Client,
     terms: Option<&Terms>,
@@ -157,7 +174,7 @@ where
             _ = terminate.recv(), if !asked => {}
             _ = interrupt.recv(), if !asked => {}
             _ = &mut election => {
-                error!("the lease was lost: ending at once");
+                error!("the lease was lost: starting over at once");
                 return Err(RunError::LeaseLost);
             }
             () = &mut controllers => break,

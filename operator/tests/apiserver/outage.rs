@@ -4,7 +4,6 @@
 //! It takes minutes, so only `make chaos` runs it.
 
 use std::{
-    collections::BTreeMap,
     net::IpAddr,
     path::PathBuf,
     time::{Duration, Instant},
@@ -74,62 +73,12 @@ impl Election {
     }
 }
 
-/// The operator's Deployment: a replica that ends is started again, as late as a kubelet does it.
-struct Deployment {
-    kubeconfig: PathBuf,
-    flags: Vec<String>,
-    replicas: BTreeMap<String, (Option<Replica>, u32, Instant)>,
-}
-
-impl Deployment {
-    fn start(kubeconfig: PathBuf, flags: &[&str], names: &[&str]) -> Self {
-        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let mut deployment = Self { kubeconfig, flags, replicas: BTreeMap::new() };
-        for name in names {
-            let replica = deployment.replica(name);
-            deployment.replicas.insert((*name).into(), (Some(replica), 0, Instant::now()));
-        }
-        deployment
-    }
-
-    fn replica(&self, name: &str) -> Replica {
-        let flags: Vec<&str> = self.flags.iter().map(String::as_str).chain(["--identity", name]).collect();
-        Replica::start(&self.kubeconfig, &flags, &[])
-    }
-
-    /// A figure of all replicas together.
-    fn sum(&self, name: &str) -> u64 {
-        let running = self.replicas.values().filter_map(|(replica, ..)| replica.as_ref());
-        let texts: Vec<String> = running.map(|replica| metrics(replica.metrics)).collect();
-        let lines = texts.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with(name));
-        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64
-    }
-
-    /// After ten seconds, then twenty, then forty.
-    fn turn(&mut self) {
-        let mut due = vec![];
-        for (name, (replica, restarts, ended)) in &mut self.replicas {
-            if replica.as_mut().is_some_and(|replica| replica.has_ended()) {
-                (*replica, *ended) = (None, Instant::now());
-            }
-            if replica.is_none() && ended.elapsed() > Duration::from_secs(10) * 2_u32.pow(*restarts) {
-                due.push(name.clone());
-            }
-        }
-        for name in due {
-            let replica = self.replica(&name);
-            let entry = self.replicas.get_mut(&name).unwrap();
-            (entry.0, entry.1) = (Some(replica), entry.1 + 1);
-        }
-    }
-}
-
 /// A cluster whose slots move.
 struct Moving {
     client: Client,
     clusters: Api<RedisCluster>,
     node: Node,
-    deployment: Deployment,
+    replicas: Vec<Replica>,
     access: Access,
     ips: Vec<IpAddr>,
 }
@@ -163,7 +112,9 @@ impl Moving {
             flags.push("--no-leader-election");
             &["a"]
         };
-        let deployment = Deployment::start(kubeconfig, &flags, names);
+        let start =
+            |name: &&str| Replica::start(&kubeconfig, &[&flags[..], &["--identity", *name]].concat(), &[]);
+        let replicas = names.iter().map(start).collect();
         let mut node = Node::new(&client, "away", Box::new(RealRedis(tempfile::tempdir().unwrap())));
         create(&client, "away", "rc", json!({"size": 3})).await;
         let clusters: Api<RedisCluster> = Api::namespaced(client.clone(), "away");
@@ -179,7 +130,7 @@ impl Moving {
         let writer = Writer::start(access.clone(), first, 100);
         let patch = Patch::Merge(json!({"spec": {"size": 5}}));
         clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
-        let mut moving = Self { client, clusters, node, deployment, access, ips: vec![first] };
+        let mut moving = Self { client, clusters, node, replicas, access, ips: vec![first] };
         eventually("slots move", async || {
             moving.node.turn().await;
             (moving.commands().await > 0 && ips(&moving.client).await.len() == 5).then_some(())
@@ -190,6 +141,18 @@ impl Moving {
         eventually("slots move", async || (moving.commands().await > before).then_some(())).await;
         tokio::time::sleep(Duration::from_millis(200 * seed)).await;
         (moving, writer)
+    }
+
+    /// A figure of all replicas together.
+    fn sum(&self, name: &str) -> u64 {
+        let texts: Vec<String> = self.replicas.iter().map(|replica| metrics(replica.metrics)).collect();
+        let lines = texts.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with(name));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64
+    }
+
+    /// Where a container ends, Kubernetes starts it later each time.
+    fn none_has_ended(&mut self) {
+        assert!(!self.replicas.iter_mut().any(Replica::has_ended));
     }
 
     /// How many commands that open or assign slots the nodes have executed.
@@ -216,7 +179,7 @@ impl Moving {
         let began = Instant::now();
         let mut over = None;
         while began.elapsed() < AWAY {
-            self.deployment.turn();
+            self.none_has_ended();
             let now = self.commands().await;
             if began.elapsed() > LEASE_OVER && election == Election::Lease {
                 assert_eq!(*over.get_or_insert(now), now, "Redis was changed without a Lease");
@@ -228,11 +191,8 @@ impl Moving {
 
     /// Returns the values and the writes that are missing, and how many writes there were.
     async fn ends_well(mut self, before: u64, seed: u64, writer: Writer) -> (u32, usize, usize) {
-        within(RESUMED, "slots move again", async || {
-            self.deployment.turn();
-            (self.commands().await > before).then_some(())
-        })
-        .await;
+        within(RESUMED, "slots move again", async || (self.commands().await > before).then_some(())).await;
+        self.none_has_ended();
         settled(&self.clusters, &mut self.node, 5).await;
         let written = writer.stop().await;
         let lost = written.lost(&self.access, self.ips[0]).await.len();
@@ -258,21 +218,21 @@ impl Moving {
         // Pods become ready one after another, and the status follows.
         let before = eventually("it comes to rest", async || {
             self.node.turn().await;
-            let before = (self.deployment.sum(writes), self.commands().await);
+            let before = (self.sum(writes), self.commands().await);
             tokio::time::sleep(Duration::from_secs(5)).await;
-            ((self.deployment.sum(writes), self.commands().await) == before).then_some(before)
+            ((self.sum(writes), self.commands().await) == before).then_some(before)
         })
         .await;
-        let reconciles = self.deployment.sum("redis_operator_reconcile_total");
+        let reconciles = self.sum("redis_operator_reconcile_total");
         let mut look = 0;
         eventually("three looks", async || {
             look += 1;
             let patch = Patch::Merge(json!({"metadata": {"annotations": {"look": look.to_string()}}}));
             self.clusters.patch("rc", &PatchParams::default(), &patch).await.unwrap();
-            (self.deployment.sum("redis_operator_reconcile_total") >= reconciles + 3).then_some(())
+            (self.sum("redis_operator_reconcile_total") >= reconciles + 3).then_some(())
         })
         .await;
-        assert_eq!((self.deployment.sum(writes), self.commands().await), before);
+        assert_eq!((self.sum(writes), self.commands().await), before);
     }
 }
 
