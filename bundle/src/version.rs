@@ -118,9 +118,30 @@ impl VersionRange {
     pub fn matching_ranges(&self, sorted: &[Version]) -> Vec<Range<usize>> {
         let below = |version: &Version| sorted.partition_point(|other| precedence(other, version).is_lt());
         let through = |version: &Version| sorted.partition_point(|other| precedence(other, version).is_le());
+        self.positions(sorted.len(), below, through)
+    }
+
+    /// The versions that are compared with.
+    pub fn bounds(&self) -> impl Iterator<Item = &Version> {
+        self.alternatives.iter().flatten().map(|comparison| &comparison.version)
+    }
+
+    /// Like [`Self::matching_ranges`], of the [positions](position) that any version has among bounds, which are sorted, each once, and
+    /// have those of this range among them.
+    pub fn matching_positions(&self, bounds: &[Version]) -> Vec<Range<usize>> {
+        let below = |version: &Version| position(bounds, version);
+        self.positions(2 * bounds.len() + 1, below, |version| below(version) + 1)
+    }
+
+    fn positions(
+        &self,
+        count: usize,
+        below: impl Fn(&Version) -> usize,
+        through: impl Fn(&Version) -> usize,
+    ) -> Vec<Range<usize>> {
         let mut matching_ranges = Vec::new();
         for all in &self.alternatives {
-            let (mut from, mut to) = (0, sorted.len());
+            let (mut from, mut to) = (0, count);
             let mut holes = Vec::new();
             for Comparison { operator, version } in all {
                 match operator {
@@ -160,7 +181,6 @@ impl VersionRange {
     /// assert_eq!(examples("<2.0.0"), ["1.0.0"]);
     /// ```
     pub fn examples(&self) -> Vec<Version> {
-        let bounds = self.alternatives.iter().flatten().map(|comparison| &comparison.version);
         let beside = |bound: &Version| {
             let below = match (bound.major, bound.minor, bound.patch) {
                 (major, minor, patch @ 1..) => Version::new(major, minor, patch - 1),
@@ -170,7 +190,7 @@ impl VersionRange {
             [below, bound.clone(), Version::new(bound.major, bound.minor, bound.patch.saturating_add(1))]
         };
         let mut examples: Vec<Version> =
-            bounds.flat_map(beside).filter(|version| self.contains(version)).collect();
+            self.bounds().flat_map(beside).filter(|version| self.contains(version)).collect();
         examples.sort_by(precedence);
         examples.dedup_by(|a, b| precedence(a, b).is_eq());
         examples
@@ -262,6 +282,14 @@ impl FromStr for VersionRange {
             }
             _ => Ok(Self { text: text.to_owned(), alternatives }),
         }
+    }
+}
+
+/// The position of a version among bounds that are sorted: an odd one at a bound, an even one beside them.
+pub fn position(bounds: &[Version], version: &Version) -> usize {
+    match bounds.binary_search_by(|bound| precedence(bound, version)) {
+        Ok(at) => 2 * at + 1,
+        Err(at) => 2 * at,
     }
 }
 

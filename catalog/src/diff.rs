@@ -14,7 +14,7 @@ use crate::fbc::{self, At, Catalog};
 use crate::graph::VersionRelease;
 use crate::index::{self, Index};
 use crate::path::released::{Unlisted, stranded, unlisted};
-use crate::path::{About, NextHops, Rules};
+use crate::path::{About, Course, NextHops, Rules};
 
 /// `olmkit.catalog-diff/v1`: what differs between two catalogs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -175,8 +175,11 @@ pub struct PathDiff {
     pub from: String,
     /// The channel's head, where the path ends.
     pub to: String,
-    /// The bundles that are installed one after another, `from` not among them.
+    /// The bundles that are installed one after another, `from` not among them: of more than ten the first nine and the last.
     pub hops: Vec<String>,
+    /// How many hops are left out before the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hops_left_out: Option<usize>,
 }
 
 /// A version whose clusters no longer reach the head.
@@ -480,11 +483,17 @@ fn deprecations(old: &index::Package<'_, '_>, new: &index::Package<'_, '_>) -> V
     keys.into_iter().filter_map(diff).collect()
 }
 
+/// As many hops of a path are listed: all those of a long channel would add up to its square.
+const MAX_HOPS: usize = 10;
+
 /// Where a channel leads each version, under the rules of OLM v0.
 struct Leads<'p, 'c, 'a> {
     ways: Option<NextHops>,
     package: &'p index::Package<'c, 'a>,
 }
+
+/// Where a channel leads an installed bundle; none when it leads nobody.
+struct Lead<'l>(Option<(&'l NextHops, Course)>);
 
 impl<'p, 'c, 'a> Leads<'p, 'c, 'a> {
     fn of(package: &'p index::Package<'c, 'a>, channel: Option<&index::Channel<'_, '_>>) -> Self {
@@ -493,72 +502,77 @@ impl<'p, 'c, 'a> Leads<'p, 'c, 'a> {
         Self { ways, package }
     }
 
-    /// The hops from a bundle on, and whether they end at the head.
-    fn follow(&self, from: &str, version: Option<&VersionRelease>) -> (Vec<String>, bool) {
-        let Some(ways) = &self.ways else { return (Vec::new(), false) };
-        let mut hops: Vec<String> = Vec::new();
-        let mut seen = BTreeSet::from([from.to_owned()]);
-        let mut at = from.to_owned();
-        while at != ways.head() {
-            let version = self.package.version(&at).or(version.filter(|_| hops.is_empty()));
-            match ways.next(&at, version) {
-                Some(next) if seen.insert(next.to_owned()) => {
-                    hops.push(next.to_owned());
-                    at = next.to_owned();
-                }
-                _ => return (hops, false),
-            }
+    /// Of a bundle whose version may be unknown here.
+    fn from(&self, from: &str, version: Option<&VersionRelease>) -> Lead<'_> {
+        let version = self.package.version(from).or(version);
+        Lead(self.ways.as_ref().map(|ways| (ways, ways.course(from, version))))
+    }
+}
+
+impl Lead<'_> {
+    fn reaches_head(&self) -> bool {
+        self.0.is_some_and(|(ways, course)| ways.reaches_head(course))
+    }
+
+    /// Whether there is something to upgrade to, and it leads to the head.
+    fn is_path(&self) -> bool {
+        self.reaches_head() && self.0.is_some_and(|(_, course)| course.hops > 0)
+    }
+
+    fn path(&self, channel: &str, from: &str) -> PathDiff {
+        let hops = self.0.map(|(ways, course)| ways.hops(course, MAX_HOPS)).unwrap_or_default();
+        let all = self.0.map_or(0, |(_, course)| course.hops);
+        PathDiff {
+            channel: channel.to_owned(),
+            from: from.to_owned(),
+            to: hops.last().copied().unwrap_or_default().to_owned(),
+            hops_left_out: (all > hops.len()).then(|| all - hops.len()),
+            hops: hops.into_iter().map(str::to_owned).collect(),
         }
-        (hops, true)
+    }
+
+    fn stranded(&self, channel: &str, from: &str) -> Stranded {
+        let last = self.0.and_then(|(ways, course)| ways.last(course));
+        Stranded {
+            channel: channel.to_owned(),
+            from: from.to_owned(),
+            stops_at: last.unwrap_or(from).to_owned(),
+        }
     }
 }
 
 fn compare_paths(old: &index::Package<'_, '_>, new: &index::Package<'_, '_>, found: &mut PackageDiff) {
+    let version = |name: &str| new.version(name).or(old.version(name));
     for (name, (a, b)) in pairs(old, new) {
         let names = |channel: Option<&index::Channel<'_, '_>>| -> BTreeSet<String> {
             let entries = channel.into_iter().flat_map(|channel| &channel.blob.entries);
             entries.map(|entry| entry.name.to_string()).collect()
         };
         let (before, after) = (Leads::of(old, a), Leads::of(new, b));
-        let released = names(a);
-        let mut all: Vec<String> = released.union(&names(b)).cloned().collect();
-        let version = |name: &str| new.version(name).or(old.version(name));
+        let (released, listed) = (names(a), names(b));
+        let mut all: Vec<&String> = released.union(&listed).collect();
         all.sort_by(|a, b| version(a).cmp(&version(b)).then_with(|| a.cmp(b)));
         for from in all {
-            let (old_hops, old_reaches) = before.follow(&from, version(&from));
-            let (new_hops, new_reaches) = after.follow(&from, version(&from));
-            let (had, has) = (old_reaches && !old_hops.is_empty(), new_reaches && !new_hops.is_empty());
-            let path = |hops: &[String]| PathDiff {
-                channel: name.to_owned(),
-                from: from.clone(),
-                to: hops.last().cloned().unwrap_or_default(),
-                hops: hops.to_vec(),
-            };
-            match (had, has) {
-                (false, true) => found.paths_gained.push(path(&new_hops)),
-                (true, false) => found.paths_lost.push(path(&old_hops)),
+            let (had, has) = (before.from(from, version(from)), after.from(from, version(from)));
+            match (had.is_path(), has.is_path()) {
+                (false, true) => found.paths_gained.push(has.path(name, from)),
+                (true, false) => found.paths_lost.push(had.path(name, from)),
                 _ => {}
             }
-            if released.contains(&from) && old_reaches && !new_reaches {
-                found.stranded.push(Stranded {
-                    channel: name.to_owned(),
-                    stops_at: new_hops.last().unwrap_or(&from).clone(),
-                    from,
-                });
+            if released.contains(from) && had.reaches_head() && !has.reaches_head() {
+                found.stranded.push(has.stranded(name, from));
             }
         }
         // What only edges led from: a removed entry takes them along.
         let (Some(channel), Some(_)) = (a, b) else { continue };
-        let listed = names(b);
-        let unlisted = unlisted(&found.name, &channel.blob.entries, version);
-        let unlisted = unlisted.into_iter().filter(|unlisted| !listed.contains(&unlisted.label)).collect();
-        let way = |leads: &Leads<'_, '_, '_>, from: &Unlisted| leads.follow(&from.label, from.version());
-        for lost in stranded(unlisted, |from| way(&before, from).1, |from| way(&after, from).1) {
-            let (hops, from) = (way(&before, &lost).0, lost.label.clone());
-            let to = hops.last().cloned().unwrap_or_default();
-            found.paths_lost.push(PathDiff { channel: name.to_owned(), from: from.clone(), to, hops });
-            let stops_at = way(&after, &lost).0.pop().unwrap_or_else(|| from.clone());
-            found.stranded.push(Stranded { channel: name.to_owned(), from, stops_at });
+        let mut unlisted = unlisted(&found.name, &channel.blob.entries, version);
+        unlisted.retain(|unlisted| !listed.contains(&unlisted.label));
+        let reaches = |leads: &Leads<'_, '_, '_>, from: &Unlisted| {
+            leads.from(&from.label, from.version()).reaches_head()
+        };
+        for lost in stranded(unlisted, |from| reaches(&before, from), |from| reaches(&after, from)) {
+            found.paths_lost.push(before.from(&lost.label, lost.version()).path(name, &lost.label));
+            found.stranded.push(after.from(&lost.label, lost.version()).stranded(name, &lost.label));
         }
     }
 }

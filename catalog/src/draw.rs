@@ -6,7 +6,8 @@ mod dot;
 mod mermaid;
 pub(crate) mod svg;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 use olmkit_bundle::version::{Version, VersionRange, precedence};
 
@@ -100,8 +101,8 @@ pub(crate) struct Entry {
     replaces: Option<String>,
     skips: Vec<String>,
     range: Option<VersionRange>,
-    /// The rows of the channel whose versions are in the range.
-    in_range: Vec<u32>,
+    /// The rows of the channel whose versions are in the range: stretches that do not overlap, in order.
+    in_range: Vec<Range<usize>>,
 }
 
 impl Drawing {
@@ -192,8 +193,7 @@ pub(crate) fn channels(
         let known = ascending.len();
         let entry = |entry: &Edges<'_>| {
             let matching_ranges = entry.range.iter().flat_map(|range| range.matching_ranges(&ascending));
-            let in_range: BTreeSet<u32> =
-                matching_ranges.flatten().map(|at| (known - 1 - at) as u32).collect();
+            let in_range = matching_ranges.map(|stretch| known - stretch.end..known - stretch.start);
             Entry {
                 name: entry.name.to_owned(),
                 is_head: head.is_some_and(|head| head.name == entry.name),
@@ -203,7 +203,7 @@ pub(crate) fn channels(
                 replaces: entry.replaces.map(str::to_owned),
                 skips: entry.skips.iter().map(|skip| (*skip).to_owned()).collect(),
                 range: entry.range.clone(),
-                in_range: in_range.into_iter().collect(),
+                in_range: without_overlaps(in_range.collect()),
             }
         };
         let entries = wire.iter().map(entry).collect();
@@ -216,6 +216,18 @@ pub(crate) fn channels(
     }
     channels.sort_by(|a, b| a.name.cmp(&b.name));
     channels
+}
+
+/// The same positions, each in one stretch, in order.
+fn without_overlaps(mut stretches: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    stretches.sort_by_key(|stretch| stretch.start);
+    let mut end = 0;
+    for stretch in &mut stretches {
+        stretch.start = stretch.start.max(end);
+        end = end.max(stretch.end);
+    }
+    stretches.retain(|stretch| !stretch.is_empty());
+    stretches
 }
 
 /// A version below which nothing is drawn.
@@ -277,22 +289,30 @@ impl<'e> Edges<'e> {
 
 impl Channel {
     /// The names of rows.
-    fn named<'c>(&'c self, rows: &'c [u32]) -> impl Iterator<Item = &'c str> {
-        rows.iter().filter_map(|row| self.entries.get(*row as usize)).map(|entry| entry.name.as_str())
+    fn named<'c>(&'c self, rows: &'c [Range<usize>]) -> impl Iterator<Item = &'c str> {
+        let entries = rows.iter().filter_map(|rows| self.entries.get(rows.clone())).flatten();
+        entries.map(|entry| entry.name.as_str())
     }
 
     /// How many edges it has, and about how many bytes they take in Mermaid, which names both ends of each twice.
     fn size(&self) -> (usize, usize) {
         let name = |name: &str| 2 * name.len() + self.name.len();
+        // Of the names of all rows above each: ranges over each other make edges between any two.
+        let mut above = vec![0];
+        above.extend(self.entries.iter().scan(0, |sum, entry| {
+            *sum += name(&entry.name);
+            Some(*sum)
+        }));
         let (mut edges, mut bytes) = (0, 0);
         for entry in &self.entries {
             let range = entry.range.as_ref().map_or(0, |range| range.as_str().len());
-            let old = self.named(&entry.in_range).map(|old| name(old) + range);
-            let old = old.chain(entry.skips.iter().chain(&entry.replaces).map(|old| name(old)));
-            for old in old {
-                edges += 1;
-                bytes += old + name(&entry.name) + ARROW;
-            }
+            let listed = entry.skips.iter().chain(&entry.replaces);
+            let count = listed.clone().count() + entry.in_range.iter().map(Range::len).sum::<usize>();
+            let of_range = |rows: &Range<usize>| above[rows.end] - above[rows.start] + rows.len() * range;
+            bytes += listed.map(|old| name(old)).sum::<usize>()
+                + entry.in_range.iter().map(of_range).sum::<usize>()
+                + count * (name(&entry.name) + ARROW);
+            edges += count;
         }
         (edges, bytes)
     }

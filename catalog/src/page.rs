@@ -6,7 +6,7 @@
 
 mod bundle;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{self, Display, Write as _};
 
 use base64::Engine as _;
@@ -167,6 +167,10 @@ struct PackagePage<'p, 'c, 'a> {
     channels: Vec<Channel>,
     /// The highest version first.
     bundles: Vec<bundle::Facts<'p>>,
+    /// The position of each bundle, by its name.
+    anchors: HashMap<&'p str, usize>,
+    /// What users are told about deprecated parts, by schema and name.
+    deprecations: HashMap<(&'p str, &'p str), &'p str>,
 }
 
 /// The first words of a description in Markdown: those of its first paragraph of text.
@@ -261,7 +265,17 @@ impl<'p, 'c, 'a> PackagePage<'p, 'c, 'a> {
             let found = findings.get(&bundle.blob.at).map_or(&[][..], Vec::as_slice);
             bundle::Facts::of(bundle, package, found)
         };
-        Self { name, package, channels: channels(package), bundles: bundles.iter().map(facts).collect() }
+        let mut anchors = HashMap::new();
+        for (at, bundle) in bundles.iter().enumerate() {
+            anchors.entry(bundle.blob.name.as_str()).or_insert(at);
+        }
+        let mut deprecations = HashMap::new();
+        for entry in package.deprecations.iter().flat_map(|blob| &blob.entries) {
+            let of = (entry.reference.schema.as_str(), entry.reference.name.as_str());
+            deprecations.entry(of).or_insert(entry.message.as_str());
+        }
+        let bundles = bundles.iter().map(facts).collect();
+        Self { name, package, channels: channels(package), bundles, anchors, deprecations }
     }
 
     /// The path of its page. Names that could lead elsewhere, which no valid catalog has, are encoded.
@@ -331,10 +345,7 @@ impl<'p, 'c, 'a> PackagePage<'p, 'c, 'a> {
 
     /// What users are told about a part of the package that is deprecated.
     fn deprecation(&self, of: &str, name: &str) -> Option<&'p str> {
-        let mut entries = self.package.deprecations.iter().flat_map(|blob| &blob.entries);
-        let is_it =
-            |entry: &&fbc::Deprecation<'_>| *entry.reference.schema == *of && *entry.reference.name == *name;
-        entries.find(is_it).map(|entry| entry.message.as_str())
+        self.deprecations.get(&(of, name)).copied()
     }
 
     fn html(&self, catalog: &str) -> String {
@@ -437,7 +448,7 @@ impl<'p, 'c, 'a> PackagePage<'p, 'c, 'a> {
 
     /// The anchor of a bundle on the page.
     fn bundle_id(&self, name: &str) -> String {
-        match self.bundles.iter().position(|bundle| bundle.name == name) {
+        match self.anchors.get(name) {
             Some(at) => format!("bundle-{at}"),
             None => "bundles".into(),
         }
@@ -464,12 +475,12 @@ fn channels(package: &index::Package<'_, '_>) -> Vec<Channel> {
         let next: Vec<_> = (0..drawn.entries.len()).map(|row| [next(row, &v0), next(row, &v1)]).collect();
         let mut stranded = Vec::new();
         if let (Some(ways), Some(blob)) = (&v0, blob) {
-            let names: Vec<&str> = ways
+            let names: HashSet<&str> = ways
                 .unreachable()
                 .into_iter()
                 .filter_map(|at| Some(blob.blob.entries.get(at)?.name.as_str()))
                 .collect();
-            for entry in drawn.entries.iter_mut().filter(|entry| names.contains(&entry.name.as_str())) {
+            for entry in drawn.entries.iter_mut().filter(|entry| names.contains(entry.name.as_str())) {
                 entry.is_stranded = true;
                 stranded.push(entry.name.clone());
             }

@@ -17,6 +17,7 @@ use crate::fbc::{self, Catalog};
 use crate::graph::GraphError;
 use crate::index::{self, Index};
 
+pub(crate) use next::Course;
 pub use next::{About, NextHops, Rules};
 
 /// Which ways are asked for.
@@ -45,8 +46,12 @@ pub struct UpgradePath<'p> {
     pub channel: &'p str,
     /// The installed bundle.
     pub from: &'p str,
-    /// The bundles that are installed one after another, `from` not among them.
+    /// The bundles that are installed one after another, `from` not among them. Where several ways of a channel are listed, of more
+    /// than fifty hops the first ones and the last.
     pub hops: Vec<&'p str>,
+    /// How many hops are left out before the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hops_left_out: Option<usize>,
     /// The channel's head; empty when the channel is gone.
     pub head: &'p str,
     /// Whether the way ends there.
@@ -94,8 +99,10 @@ pub enum PathError {
     },
 }
 
-/// The ways that were asked for, sorted by package, channel and version. They are made one at a time, since those of a long
-/// channel add up to its square.
+/// As many hops are listed of one of several ways: all those of a long channel would add up to its square.
+const MAX_HOPS: usize = 50;
+
+/// The ways that were asked for, sorted by package, channel and version, made one at a time.
 #[derive(Clone, Debug)]
 pub struct UpgradePaths {
     ways: Vec<ChannelPaths>,
@@ -261,7 +268,6 @@ impl ChannelPaths {
         let entries = &channel.entries;
         let about = |name: &str| About { version: older.version(name).cloned(), deprecated: false };
         let Ok(before) = NextHops::of(entries, about, query.rules) else { return Vec::new() };
-        let reaches = before.reaches();
         let Some(now) = &self.ways else { return Vec::new() };
         let unlisted: Vec<_> = released::unlisted(&self.package, entries, |name| older.version(name))
             .into_iter()
@@ -270,7 +276,7 @@ impl ChannelPaths {
             .collect();
         let lost = released::stranded(
             unlisted,
-            |unlisted| unlisted.next(&before).is_some_and(|next| reaches[before.names[next]]),
+            |unlisted| before.reaches_head(before.course(&unlisted.label, unlisted.version())),
             |unlisted| unlisted.next(now).is_some(),
         );
         lost.into_iter().map(|unlisted| Start::Outside(unlisted.label, None)).collect()
@@ -283,26 +289,40 @@ impl ChannelPaths {
                 Start::Entry(_) => "",
             };
             let (package, channel) = (&self.package, &self.channel);
-            return UpgradePath { package, channel, from, hops: Vec::new(), head: "", reaches_head: false };
+            let (hops, hops_left_out) = (Vec::new(), None);
+            return UpgradePath {
+                package,
+                channel,
+                from,
+                hops,
+                hops_left_out,
+                head: "",
+                reaches_head: false,
+            };
         };
-        let (from, first) = match start {
-            Start::Entry(entry) => {
-                (ways.name(*entry), if *entry == ways.head { None } else { ways.next[*entry] })
-            }
-            Start::Outside(name, next) => (name.as_str(), *next),
+        let from = match start {
+            Start::Entry(entry) => ways.name(*entry),
+            Start::Outside(name, _) => name,
         };
-        let hops: Vec<usize> = ways.follow(first).collect();
-        let last = hops.last().copied().or(match start {
-            Start::Entry(entry) => Some(*entry),
-            Start::Outside(..) => None,
-        });
+        let course = start.course(ways);
+        let hops = ways.hops(course, if self.from.len() == 1 { usize::MAX } else { MAX_HOPS });
         UpgradePath {
             package: &self.package,
             channel: &self.channel,
             from,
-            hops: hops.into_iter().map(|entry| ways.name(entry)).collect(),
-            head: ways.name(ways.head),
-            reaches_head: last == Some(ways.head),
+            hops_left_out: (course.hops > hops.len()).then(|| course.hops - hops.len()),
+            hops,
+            head: ways.head(),
+            reaches_head: ways.reaches_head(course),
+        }
+    }
+}
+
+impl Start {
+    fn course(&self, ways: &NextHops) -> Course {
+        match self {
+            Self::Entry(entry) => ways.course_of(*entry),
+            Self::Outside(_, next) => ways.course_through(*next),
         }
     }
 }
@@ -317,11 +337,7 @@ impl UpgradePaths {
     pub fn all_reach_the_head(&self) -> bool {
         self.ways.iter().all(|channel| {
             let Some(ways) = &channel.ways else { return false };
-            let reaches = ways.reaches();
-            channel.from.iter().all(|start| match start {
-                Start::Entry(entry) => reaches[*entry],
-                Start::Outside(_, next) => next.is_some_and(|entry| reaches[entry]),
-            })
+            channel.from.iter().all(|start| ways.reaches_head(start.course(ways)))
         })
     }
 }

@@ -2,10 +2,12 @@
 
 use std::io::{self, Write};
 
-use olmkit_catalog::diff::{ChannelDiff, Diff, Edges, EntryDiff, Kind, OtherDiff, PackageDiff};
+use olmkit_catalog::diff::{
+    ChannelDiff, Diff, Edges, EntryDiff, Kind, OtherDiff, PackageDiff, PathDiff, Stranded,
+};
 
 use super::markdown::acts;
-use super::paths::{one_line, short};
+use super::paths::{MAX_HOPS, hops, one_line, short};
 use super::plural;
 use super::{Answer, pretty, printable};
 use crate::actions::catalog_diff::{Compared, Denied};
@@ -44,6 +46,9 @@ impl Answer for Compared {
         if self.denied().is_empty() { Exit::Success } else { Exit::Failed }
     }
 }
+
+/// As many paths of a package that differ in one way are listed as text.
+const MAX_PATHS: usize = 100;
 
 fn mark(kind: Kind) -> &'static str {
     match kind {
@@ -120,24 +125,37 @@ fn lines(package: &PackageDiff) -> Vec<String> {
         });
     }
     lines.extend(package.others.iter().map(other));
-    for (what, paths) in [("gained", &package.paths_gained), ("lost", &package.paths_lost)] {
-        lines.extend(paths.iter().map(|path| {
-            format!("path {what} in {}: {} → {}", path.channel, name(&path.from), hops(&path.hops, &name))
-        }));
+    lines.extend(path_lines(package, &name));
+    lines
+}
+
+/// The paths of a package that differ, the first of each kind, and how many more there are.
+fn path_lines(package: &PackageDiff, name: &impl Fn(&str) -> String) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut add = |what: &str, all: Vec<String>, count: usize| {
+        lines.extend(all);
+        if count > MAX_PATHS {
+            lines.push(format!("{what}: {} more, listed by `--output json`", count - MAX_PATHS));
+        }
+    };
+    for (what, paths) in [("path gained", &package.paths_gained), ("path lost", &package.paths_lost)] {
+        let line = |path: &PathDiff| format!("{what} in {}: {}", path.channel, way(path, name));
+        add(what, paths.iter().take(MAX_PATHS).map(line).collect(), paths.len());
     }
-    for found in &package.stranded {
+    let line = |found: &Stranded| {
         let end = if found.stops_at == found.from {
             "no upgrade".to_owned()
         } else {
             format!("upgrades end at {}", name(&found.stops_at))
         };
-        lines.push(format!("stranded in {}: {}, {end}", found.channel, name(&found.from)));
-    }
+        format!("stranded in {}: {}, {end}", found.channel, name(&found.from))
+    };
+    add("stranded", package.stranded.iter().take(MAX_PATHS).map(line).collect(), package.stranded.len());
     lines
 }
 
-fn hops(hops: &[String], name: &impl Fn(&str) -> String) -> String {
-    hops.iter().map(|hop| name(hop)).collect::<Vec<_>>().join(" → ")
+fn way(path: &PathDiff, name: &impl Fn(&str) -> String) -> String {
+    format!("{} → {}", name(&path.from), hops(&path.hops, path.hops_left_out, MAX_HOPS, name))
 }
 
 fn head(channel: &ChannelDiff, name: &impl Fn(&str) -> String) -> String {
@@ -249,12 +267,7 @@ fn section(package: &PackageDiff) -> Vec<String> {
     let mut out = vec![format!("### {} ({})", escaped(&package.name), word(package.change)), String::new()];
     let name = |name: &str| short(name, &package.name).to_owned();
     let lost = package.paths_lost.iter().map(|path| {
-        format!(
-            "- **Upgrade path lost** in `{}`: {} → {}",
-            code(&path.channel),
-            escaped(&name(&path.from)),
-            escaped(&hops(&path.hops, &name))
-        )
+        format!("- **Upgrade path lost** in `{}`: {}", code(&path.channel), escaped(&way(path, &name)))
     });
     let stranded = package.stranded.iter().map(|found| {
         format!("- **Stranded** in `{}`: {}", code(&found.channel), escaped(&name(&found.from)))

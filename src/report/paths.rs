@@ -36,23 +36,34 @@ impl Answer for UpgradePaths {
 }
 
 /// As many hops are shown of one of several ways.
-const MAX_HOPS: usize = 10;
+pub(super) const MAX_HOPS: usize = 10;
 
 fn way(path: &UpgradePath<'_>, limit: usize) -> String {
-    let name = |name| one_line(short(name, path.package));
+    let name = |name: &str| one_line(short(name, path.package));
     let mut way = name(path.from);
-    let left_out = if path.hops.len() > limit { path.hops.len() - limit } else { 0 };
-    let (shown, last) = path.hops.split_at(if left_out > 0 { limit - 1 } else { path.hops.len() });
-    for hop in shown {
-        way += &format!(" → {}", name(hop));
-    }
-    if let Some(last) = last.last() {
-        way += &format!(" → … {left_out} more … → {}", name(last));
+    if !path.hops.is_empty() {
+        way += &format!(" → {}", hops(&path.hops, path.hops_left_out, limit, name));
     }
     if !path.reaches_head {
         way += "   does not reach the head";
     }
     way
+}
+
+/// Hops with arrows between: of more than a limit the first ones and the last, and how many lie between.
+pub(super) fn hops<T: AsRef<str>>(
+    hops: &[T],
+    left_out: Option<usize>,
+    limit: usize,
+    name: impl Fn(&str) -> String,
+) -> String {
+    let left_out = left_out.unwrap_or(0) + hops.len().saturating_sub(limit);
+    let mut names: Vec<String> = hops.iter().take(limit).map(|hop| name(hop.as_ref())).collect();
+    if let Some(last) = hops.last().filter(|_| left_out > 0) {
+        names.pop();
+        names.extend([format!("… {left_out} more …"), name(last.as_ref())]);
+    }
+    names.join(" → ")
 }
 
 /// A name without control characters; a line break in it is no line break of the page.
@@ -73,18 +84,22 @@ mod tests {
     #[test]
     fn of_a_long_way_the_start_and_the_end_are_shown() {
         let names: Vec<String> = (0..13).map(|number| format!("a.v{number}.0.0")).collect();
-        let path = |hops: usize| UpgradePath {
+        let path = |hops: &[usize], hops_left_out| UpgradePath {
             package: "a",
             channel: "stable",
             from: &names[0],
-            hops: names[1..=hops].iter().map(String::as_str).collect(),
+            hops: hops.iter().map(|at| names[*at].as_str()).collect(),
+            hops_left_out,
             head: &names[12],
-            reaches_head: hops == 12,
+            reaches_head: hops.last() == Some(&12),
         };
         let whole = "0.0.0 → 1.0.0 → 2.0.0 → 3.0.0";
-        assert_eq!(way(&path(3), 3), format!("{whole}   does not reach the head"));
-        assert_eq!(way(&path(12), 4), format!("{whole} → … 8 more … → 12.0.0"));
-        assert_eq!(way(&path(4), 3), "0.0.0 → 1.0.0 → 2.0.0 → … 1 more … → 4.0.0   does not reach the head");
-        assert!(way(&path(12), usize::MAX).ends_with("→ 11.0.0 → 12.0.0"));
+        let all: Vec<usize> = (1..13).collect();
+        assert_eq!(way(&path(&[1, 2, 3], None), 3), format!("{whole}   does not reach the head"));
+        assert_eq!(way(&path(&all, None), 4), format!("{whole} → … 8 more … → 12.0.0"));
+        assert_eq!(way(&path(&[1, 2, 3, 4, 12], Some(7)), 4), format!("{whole} → … 8 more … → 12.0.0"));
+        assert_eq!(way(&path(&[1, 2, 3, 12], Some(8)), 4), format!("{whole} → … 8 more … → 12.0.0"));
+        assert_eq!(way(&path(&[], None), 4), "0.0.0   does not reach the head");
+        assert!(way(&path(&all, None), usize::MAX).ends_with("→ 11.0.0 → 12.0.0"));
     }
 }

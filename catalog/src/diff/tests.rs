@@ -112,3 +112,25 @@ fn channel_properties_and_other_schemas_differ_too() {
     let turned = catalog("{name: p.v1.1.0, replaces: p.v1.0.0}, {name: p.v1.0.0}", &["1.1.0", "1.0.0"]);
     assert_eq!(found(&old, &turned).packages, []);
 }
+
+#[test]
+fn the_paths_of_a_long_channel_do_not_add_up_to_its_square() {
+    let entry = |at: usize| match at {
+        0 => "{name: p.v1.0.0}".to_owned(),
+        at => format!(", {{name: p.v1.{at}.0, replaces: p.v1.{}.0}}", at - 1),
+    };
+    let chain = |length: usize| catalog(&(0..length).map(entry).collect::<String>(), &[]);
+    let short = found(&CatalogFiles::default(), &chain(11)).packages.remove(0);
+    assert_eq!((short.paths_gained[0].hops.len(), short.paths_gained[0].hops_left_out), (10, None));
+    let long = found(&CatalogFiles::default(), &chain(10_000)).packages.remove(0);
+    let path = &long.paths_gained[0];
+    assert_eq!((path.from.as_str(), path.hops.len(), path.hops_left_out), ("p.v1.0.0", 10, Some(9_989)));
+    assert_eq!(
+        (path.hops[8].as_str(), path.hops[9].as_str(), path.to.as_str()),
+        ("p.v1.9.0", "p.v1.9999.0", "p.v1.9999.0")
+    );
+    assert_eq!(long.paths_gained.len(), 9_999);
+    // Each of them is looked for in a channel that has none of them.
+    let other = catalog("{name: p.v2.0.0, skipRange: '<1.0.0'}", &[]);
+    assert_eq!(found(&chain(10_000), &other).packages[0].stranded.len(), 10_000);
+}

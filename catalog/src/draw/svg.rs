@@ -4,7 +4,9 @@
 //! tick for each, and each `skipRange` a dotted one; an arrow ends at the entry that takes over. What an entry is stands beside its
 //! name and in its mark: nothing is told by colour alone. Each line has a lane of its own where others would cross it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::ops::Range;
 
 use olmkit_bundle::printable::{self, is_hidden};
 
@@ -119,15 +121,17 @@ impl Drawn {
         };
         let replaces = joins(&|entry| entry.replaces.iter().filter_map(row).collect());
         let skips = joins(&|entry| entry.skips.iter().filter_map(row).collect());
-        let ticks: usize = channel.entries.iter().map(|entry| entry.in_range.len()).sum();
+        let ticks: usize = channel.entries.iter().flat_map(|entry| &entry.in_range).map(Range::len).sum();
         let ranges = joins(&|entry| {
             let own = row(&entry.name);
-            let mut olds: Vec<usize> =
-                entry.in_range.iter().map(|old| *old as usize).filter(|old| Some(*old) != own).collect();
-            if ticks > MOST_TICKS && olds.len() > 2 {
-                olds = vec![olds[0], olds[olds.len() - 1]];
+            let mut olds = entry.in_range.iter().cloned().flatten().filter(|old| Some(*old) != own);
+            if ticks <= MOST_TICKS {
+                return olds.collect();
             }
-            olds
+            let mut from_below = entry.in_range.iter().rev().flat_map(|rows| rows.clone().rev());
+            let last = from_below.find(|old| Some(*old) != own);
+            let first = olds.next();
+            first.into_iter().chain(last.filter(|_| first != last)).collect()
         });
         let (left, left_lanes) = lanes(&replaces);
         let (skip_lanes, skip_count) = lanes(&skips);
@@ -215,6 +219,9 @@ impl Drawn {
     }
 }
 
+/// So many lanes show every line of their own; those of ranges over each other share the last one.
+const MOST_LANES: usize = 200;
+
 /// Which lane each line runs in, and how many there are. Short lines come first, and lines that only meet at an end share one.
 fn lanes(joins: &[Join]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..joins.len()).collect();
@@ -222,17 +229,19 @@ fn lanes(joins: &[Join]) -> (Vec<usize>, usize) {
         let (top, bottom) = joins[*at].span();
         (bottom - top, top)
     });
-    let mut taken: Vec<Vec<(usize, usize)>> = Vec::new();
+    // Of each lane where a line starts, and where it ends.
+    let mut taken: Vec<BTreeMap<usize, usize>> = Vec::new();
     let mut lanes = vec![0; joins.len()];
     for at in order {
         let (top, bottom) = joins[at].span();
         let is_free =
-            |lane: &Vec<(usize, usize)>| lane.iter().all(|(from, to)| bottom <= *from || *to <= top);
-        let lane = taken.iter().position(is_free).unwrap_or_else(|| {
-            taken.push(Vec::new());
-            taken.len() - 1
-        });
-        taken[lane].push((top, bottom));
+            |lane: &BTreeMap<usize, usize>| lane.range(..bottom).next_back().is_none_or(|(_, to)| *to <= top);
+        let free = taken.iter().position(is_free);
+        let lane = free.unwrap_or(taken.len().min(MOST_LANES - 1));
+        if lane == taken.len() {
+            taken.push(BTreeMap::new());
+        }
+        taken[lane].insert(top, bottom);
         lanes[at] = lane;
     }
     (lanes, taken.len())

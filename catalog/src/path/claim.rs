@@ -2,20 +2,51 @@
 
 use std::ops::Range;
 
+use olmkit_bundle::version::{Version, VersionRange, position, precedence};
+
+/// The first of many ranges that a version is in.
+#[derive(Clone, Debug)]
+pub(super) struct FirstRange {
+    bounds: Vec<Version>,
+    claims: FirstClaim,
+}
+
+impl FirstRange {
+    /// Of ranges by their numbers.
+    pub(super) fn new(ranges: &[(usize, VersionRange)]) -> Self {
+        let mut bounds: Vec<Version> = ranges.iter().flat_map(|(_, range)| range.bounds()).cloned().collect();
+        bounds.sort_by(precedence);
+        bounds.dedup_by(|a, b| precedence(a, b).is_eq());
+        let mut claims = FirstClaim::new(2 * bounds.len() + 1);
+        for (number, range) in ranges {
+            for positions in range.matching_positions(&bounds) {
+                claims.claim(positions, *number);
+            }
+        }
+        Self { bounds, claims }
+    }
+
+    /// The number of the first range that has a version.
+    pub(super) fn of(&self, version: &Version) -> Option<usize> {
+        self.claims.of(position(&self.bounds, version))
+    }
+}
+
 /// Which of many claimed a position first.
-pub(super) struct FirstClaim {
+#[derive(Clone, Debug)]
+struct FirstClaim {
     by: Vec<Option<usize>>,
     /// For each position one that is not before it and may be free; the last is the end.
     free: Vec<usize>,
 }
 
 impl FirstClaim {
-    pub(super) fn new(positions: usize) -> Self {
+    fn new(positions: usize) -> Self {
         Self { by: vec![None; positions], free: (0..=positions).collect() }
     }
 
-    /// FirstClaim what of a stretch is free.
-    pub(super) fn claim(&mut self, stretch: Range<usize>, claimant: usize) {
+    /// Claims what of a stretch is free.
+    fn claim(&mut self, stretch: Range<usize>, claimant: usize) {
         let mut at = self.first_free(stretch.start);
         while at < stretch.end {
             self.by[at] = Some(claimant);
@@ -25,7 +56,7 @@ impl FirstClaim {
     }
 
     /// Who claimed a position.
-    pub(super) fn of(&self, position: usize) -> Option<usize> {
+    fn of(&self, position: usize) -> Option<usize> {
         self.by[position]
     }
 

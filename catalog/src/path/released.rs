@@ -46,7 +46,7 @@ pub(crate) fn unlisted<'v>(
         .difference(&listed)
         .map(|name| Unlisted { label: (*name).to_owned(), version: known(name) })
         .collect();
-    let versions: Vec<VersionRelease> = listed.iter().filter_map(|name| known(name)).collect();
+    let versions: BTreeSet<VersionRelease> = listed.iter().filter_map(|name| known(name)).collect();
     let ranges: BTreeSet<&str> = entries.iter().map(|entry| entry.skip_range.as_str()).collect();
     for range in ranges.into_iter().filter(|range| !range.is_empty()) {
         let Ok(parsed) = range.parse::<VersionRange>() else { continue };

@@ -26,7 +26,7 @@ fn check_path(table: &str, rules: Rules, from: &str, expected: &str) {
         Some(entry) => ways.next[*entry],
         None => ways.next_of(from, about(from).version.as_ref()),
     };
-    let hops = ways.follow(first).map(|entry| ways.name(entry).to_owned());
+    let hops = ways.hops(ways.course_through(first), usize::MAX).into_iter().map(str::to_owned);
     let way: Vec<_> = std::iter::once(from.to_owned()).chain(hops).collect();
     assert_eq!(way.join(" -> "), expected, "{table}");
 }
@@ -196,8 +196,8 @@ fn a_long_channel_is_followed_quickly() {
         .map(|at| format!("v1.{at}.0 v1.{}.0 - >=1.{}.0_<1.{at}.0\n", at - 1, at.saturating_sub(50)))
         .collect();
     let ways = ways(&table, Rules::V0).unwrap();
-    assert!(ways.reaches().into_iter().all(|reaches| reaches));
-    assert_eq!(ways.follow(ways.next[0]).count(), 400);
+    assert!(ways.unreachable().is_empty());
+    assert_eq!(ways.course_of(0).hops, 400);
 }
 
 /// The rule in its own words, asked of every entry in turn.
@@ -253,10 +253,18 @@ proptest! {
             for at in 0..entries.len() {
                 prop_assert_eq!(ways.next[at], naive_next(&entries, at, rules), "from {} of {:?}", at, entries);
             }
-            let reaches = ways.reaches();
-            for (at, reaches) in reaches.into_iter().enumerate() {
-                let last = ways.follow(ways.next[at].filter(|_| at != ways.head)).last().unwrap_or(at);
-                prop_assert_eq!(reaches, last == ways.head);
+            for at in 0..entries.len() {
+                let mut way = vec![at];
+                while let Some(next) = ways.next[way[way.len() - 1]].filter(|next| way[way.len() - 1] != ways.head && !way.contains(next)) {
+                    way.push(next);
+                }
+                let course = ways.course_of(at);
+                prop_assert_eq!(ways.reaches_head(course), way.last() == Some(&ways.head));
+                let names: Vec<&str> = way[1..].iter().map(|entry| ways.name(*entry)).collect();
+                prop_assert_eq!(&ways.hops(course, 9), &names);
+                if names.len() > 2 {
+                    prop_assert_eq!(ways.hops(course, 2), [names[0], names[names.len() - 1]]);
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `bundle diff --catalog`: every upgrade that OLM makes in a channel, compared like any two bundles.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -55,6 +55,10 @@ pub fn edges(request: &EdgesRequest, access: &Access) -> Result<Compared, Failur
     let hop = |path: olmkit_catalog::path::UpgradePath<'_>| {
         Some((path.package.to_owned(), path.from.to_owned(), (*path.hops.first()?).to_owned()))
     };
+    let mut blobs: HashMap<(&str, &str), &Blob<'_>> = HashMap::new();
+    for blob in &catalog.bundles {
+        blobs.entry((blob.package.as_str(), blob.name.as_str())).or_insert(blob);
+    }
     let edges: BTreeSet<(String, String, String)> = found.iter().filter_map(hop).collect();
     let local = local(&request.bundles, access)?;
     let mut loaded: BTreeMap<(&str, &str), BundleFiles> = BTreeMap::new();
@@ -63,8 +67,7 @@ pub fn edges(request: &EdgesRequest, access: &Access) -> Result<Compared, Failur
             if loaded.contains_key(&(package.as_str(), name.as_str())) {
                 continue;
             }
-            let is_it = |blob: &&Blob<'_>| blob.package.as_str() == package && blob.name.as_str() == name;
-            let files = match (local.get(name), catalog.bundles.iter().find(is_it)) {
+            let files = match (local.get(name), blobs.get(&(package.as_str(), name.as_str()))) {
                 (Some(files), _) => files.clone(),
                 (None, Some(blob)) => read(blob, access)?,
                 // A bundle that is skipped need not be in the catalog.
