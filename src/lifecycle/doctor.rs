@@ -40,6 +40,7 @@ mod unpack;
 mod versions;
 mod workloads;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -61,6 +62,7 @@ pub use versions::is_of_olm;
 
 use crate::sentence::Sentence;
 use crate::shell::{Command, Reach, command};
+use rehearsal::Rehearsals;
 use step::Step;
 use subject::{Subject, Verdict};
 
@@ -83,6 +85,9 @@ pub(super) const DELETES: &str = "deletes the plan: wait with it until the catal
 pub const CSV_DELETED: &str = "csv-deleted";
 /// The codes of causes that let no verb succeed, and that none of them removes.
 pub const BLOCKING: [&str; 3] = ["namespace-terminating", "several-operator-groups", CSV_DELETED];
+
+/// As many versions of a namespace that have no Subscription are examined: people begin with the first few.
+const MOST_ALONE: usize = 50;
 
 /// How operators are doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -424,12 +429,13 @@ impl Diagnosis {
     /// The same, with its commands on a cluster.
     #[must_use]
     pub fn on(mut self, reach: &Reach) -> Self {
+        let mut namespaces: BTreeMap<(Option<&str>, &str), &str> = BTreeMap::new();
+        for one in &self.operators {
+            namespaces.entry((one.code, &one.subscription)).or_insert(&one.namespace);
+        }
         for cause in &mut self.causes {
-            let is_it =
-                |one: &&OperatorState| one.code == Some(cause.code) && one.subscription == cause.subscription;
-            let operator = self.operators.iter().find(is_it);
-            let fix =
-                operator.map(|operator| cause.doctor(&operator.namespace).then(" --fix", &[]).on(reach));
+            let namespace = namespaces.get(&(Some(cause.code), cause.subscription.as_str()));
+            let fix = namespace.map(|namespace| cause.doctor(namespace).then(" --fix", &[]).on(reach));
             let is_fixable = FIXABLE.contains(&cause.code);
             let repairs = std::mem::take(&mut cause.repair).into_iter();
             cause.repair = repairs.filter_map(|repair| repair.on(reach, is_fixable, fix.as_ref())).collect();
@@ -491,48 +497,69 @@ pub fn is_version(csv: Doc<'_>, name: &str) -> bool {
 /// assert_eq!(diagnosis.causes[0].code, "no-operator-group");
 /// ```
 pub fn diagnose(seen: &Observation, scope: &Scope) -> Diagnosis {
-    let mut causes: Vec<Cause> = Vec::new();
+    let mut told = Told::of(seen);
     let mut operators = Vec::new();
     for subscription in seen.of("Subscription").filter(|found| scope.holds(*found)) {
         let subject = Subject { seen, subscription };
-        operators.push(judge(
-            subject.examine(),
-            subscription.name(),
-            subscription.namespace(),
-            &mut causes,
-            seen,
-        ));
+        operators.push(told.judge(subject.examine(), subscription.name(), subscription.namespace()));
     }
     // Operators that are left after their Subscription was deleted.
-    for csv in versions::without_subscription(seen).filter(|csv| scope.holds_version(*csv)) {
-        let verdict = match versions::examine_alone(seen, csv) {
-            Step::Done => continue,
-            Step::Progressing => Verdict::Progressing,
-            Step::Found(cause) => Verdict::Found(vec![*cause]),
-        };
-        let state = judge(verdict, "", csv.namespace(), &mut causes, seen);
-        operators.push(OperatorState { version: csv.name().to_owned(), ..state });
+    let mut not_seen = seen.not_seen();
+    for (namespace, alone) in alone(seen, scope) {
+        let (first, rest) = alone.split_at(alone.len().min(MOST_ALONE));
+        for csv in first {
+            let verdict = match versions::examine_alone(seen, *csv) {
+                Step::Done => continue,
+                Step::Progressing => Verdict::Progressing,
+                Step::Found(cause) => Verdict::Found(vec![*cause]),
+            };
+            let state = told.judge(verdict, "", namespace);
+            operators.push(OperatorState { version: csv.name().to_owned(), ..state });
+        }
+        not_seen.extend(unexamined(namespace, rest));
     }
     // A namespace that does not go, though nothing of an operator is left in it that says so.
-    let is_told = |namespace: &str| operators.iter().any(|one| one.namespace == namespace);
-    let silent: Vec<&str> =
-        seen.of("Namespace").map(Doc::name).filter(|namespace| !is_told(namespace)).collect();
-    for namespace in
-        silent.into_iter().filter(|name| scope.name.is_none() && scope.namespace.as_deref() == Some(*name))
-    {
-        if let Some(cause) = namespaces::overdue(seen, namespace) {
-            operators.push(judge(Verdict::Found(vec![cause]), "", namespace, &mut causes, seen));
+    if let (None, Some(namespace)) = (&scope.name, &scope.namespace) {
+        let is_silent = operators.iter().all(|one| one.namespace != *namespace);
+        if let Some(cause) = namespaces::overdue(seen, namespace).filter(|_| is_silent) {
+            operators.push(told.judge(Verdict::Found(vec![cause]), "", namespace));
         }
     }
+    let mut causes = told.causes;
     order::sort(&mut causes);
     let state = operators.iter().map(|one| one.state).max().unwrap_or(State::Healthy);
-    Diagnosis { state, causes, operators, fixes: Vec::new(), not_seen: seen.not_seen() }
+    Diagnosis { state, causes, operators, fixes: Vec::new(), not_seen }
+}
+
+/// The versions without a Subscription by their namespace.
+fn alone<'o>(seen: &'o Observation, scope: &Scope) -> BTreeMap<&'o str, Vec<Doc<'o>>> {
+    let mut alone: BTreeMap<&str, Vec<Doc<'_>>> = BTreeMap::new();
+    for csv in versions::without_subscription(seen).filter(|csv| scope.holds_version(*csv)) {
+        alone.entry(csv.namespace()).or_default().push(csv);
+    }
+    alone
+}
+
+/// Versions that nobody looks at before others of their namespace are repaired, by their phases.
+fn unexamined(namespace: &str, rest: &[Doc<'_>]) -> Option<NotSeen> {
+    let mut phases: BTreeMap<&str, usize> = BTreeMap::new();
+    for csv in rest {
+        *phases.entry(csv.text("/status/phase")).or_default() += 1;
+    }
+    let phases: Vec<String> = phases.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
+    let why = format!(
+        "only the first {MOST_ALONE} without a Subscription in the namespace `{namespace}` are examined, and {} more are there ({}): \
+         repair those, and run the command again",
+        rest.len(),
+        phases.join(", ")
+    );
+    (!rest.is_empty()).then(|| NotSeen { what: "ClusterServiceVersion".to_owned(), why })
 }
 
 /// What keeps OLM from doing anything in a namespace, whether it has operators yet or not.
 pub fn blocked_namespace(seen: &Observation, namespace: &str) -> Option<Cause> {
     let mut cause = namespaces::terminating(seen, namespace).or_else(|| groups::several(seen, namespace))?;
-    rehearsal::choose(seen, "", namespace, &mut cause);
+    Rehearsals::of(seen).choose("", namespace, &mut cause);
     Some(cause)
 }
 
@@ -541,41 +568,61 @@ pub fn catalog_fault(seen: &Observation, namespace: &str, name: &str) -> Option<
     catalogs::fault(seen, seen.get("CatalogSource", namespace, name)?)
 }
 
-/// Takes the causes of one operator over, and says how it is.
-fn judge(
-    verdict: Verdict,
-    subscription: &str,
-    namespace: &str,
-    causes: &mut Vec<Cause>,
-    seen: &Observation,
-) -> OperatorState {
-    let of = |state, cause: Option<&Cause>| OperatorState {
-        subscription: subscription.to_owned(),
-        version: String::new(),
-        namespace: namespace.to_owned(),
-        state,
-        sentence: cause.map(|cause| cause.sentence.clone()),
-        code: cause.map(|cause| cause.code),
-    };
-    match verdict {
-        Verdict::Healthy => of(State::Healthy, None),
-        Verdict::Progressing => of(State::Progressing, None),
-        Verdict::Found(found) => {
-            let Some(mut cause) = order::folded(found) else { return of(State::Progressing, None) };
-            let answer = of(cause.state(), Some(&cause));
-            subscription.clone_into(&mut cause.subscription);
-            rehearsal::choose(seen, subscription, namespace, &mut cause);
-            for one in &mut cause.evidence {
-                one.since_ms = one.since_ms.map(|at| seen.relative(at));
+/// The causes that were found.
+struct Told<'o> {
+    seen: &'o Observation,
+    rehearsals: Rehearsals<'o>,
+    causes: Vec<Cause>,
+    /// The position of each cause, by its code and its object.
+    places: BTreeMap<(&'static str, ObjectRef), usize>,
+}
+
+impl<'o> Told<'o> {
+    fn of(seen: &'o Observation) -> Self {
+        Self { seen, rehearsals: Rehearsals::of(seen), causes: Vec::new(), places: BTreeMap::new() }
+    }
+
+    /// Takes the causes of one operator over, and says how it is.
+    fn judge(&mut self, verdict: Verdict, subscription: &str, namespace: &str) -> OperatorState {
+        let of = |state, cause: Option<&Cause>| OperatorState {
+            subscription: subscription.to_owned(),
+            version: String::new(),
+            namespace: namespace.to_owned(),
+            state,
+            sentence: cause.map(|cause| cause.sentence.clone()),
+            code: cause.map(|cause| cause.code),
+        };
+        match verdict {
+            Verdict::Healthy => of(State::Healthy, None),
+            Verdict::Progressing => of(State::Progressing, None),
+            Verdict::Found(found) => {
+                let Some(mut cause) = order::folded(found) else { return of(State::Progressing, None) };
+                let answer = of(cause.state(), Some(&cause));
+                subscription.clone_into(&mut cause.subscription);
+                self.tell(cause, namespace);
+                answer
             }
-            // One cause of several operators is told once.
-            let known = causes.iter_mut().find(|one| one.code == cause.code && one.object == cause.object);
-            match known {
-                Some(known) if known.consequences.len() < cause.consequences.len() => *known = cause,
-                Some(_) => {}
-                None => causes.push(cause),
+        }
+    }
+
+    /// One cause of several operators is told once.
+    fn tell(&mut self, mut cause: Cause, namespace: &str) {
+        let name = (cause.code, cause.object.clone());
+        let known = self.places.get(&name).copied();
+        if known.is_some_and(|at| self.causes[at].consequences.len() >= cause.consequences.len()) {
+            return;
+        }
+        let subscription = cause.subscription.clone();
+        self.rehearsals.choose(&subscription, namespace, &mut cause);
+        for one in &mut cause.evidence {
+            one.since_ms = one.since_ms.map(|at| self.seen.relative(at));
+        }
+        match known {
+            Some(at) => self.causes[at] = cause,
+            None => {
+                self.places.insert(name, self.causes.len());
+                self.causes.push(cause);
             }
-            answer
         }
     }
 }

@@ -26,7 +26,12 @@ pub(super) fn of<'o>(seen: &'o Observation, subscription: Doc<'o>) -> Option<Doc
 
 /// Whether a plan installs a version.
 pub(super) fn carries(plan: Doc<'_>, csv: &str) -> bool {
-    plan.list("/spec/clusterServiceVersionNames").any(|name| name == csv)
+    carried(plan).any(|name| name == csv)
+}
+
+/// The versions that a plan installs.
+pub(super) fn carried<'o>(plan: Doc<'o>) -> impl Iterator<Item = &'o str> {
+    plan.list("/spec/clusterServiceVersionNames").filter_map(serde_json::Value::as_str)
 }
 
 /// Whether nothing more comes of a plan.

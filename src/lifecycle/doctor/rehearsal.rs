@@ -54,54 +54,107 @@ pub enum Outage {
 /// What begins the effect of a repair that is an alternative to the one before it.
 const INSTEAD: &str = "instead, ";
 
-/// Leaves the repairs of a cause that keep up what serves, and puts the way back to a version that still runs before them.
-pub(super) fn choose(seen: &Observation, subscription: &str, namespace: &str, cause: &mut Cause) {
-    let all = cause.repair.len();
-    cause.repair.retain(|repair| !is_unseen(seen, &repair.command));
-    if cause.repair.len() < all {
-        cause.repair.push(Repair::of(
-            "kubectl get operatorgroups.operators.coreos.com,clusterserviceversions.operators.coreos.com -A -l '!olm.copiedFrom'",
-            "shows what is installed in the other namespaces, which could not be looked at: if an OperatorGroup comes to share a namespace with that of another installation of the operator, OLM deletes a Deployment that runs",
+/// As many causes of a namespace are told with repairs: people begin with the first few, and each is tried on all of the namespace.
+const MOST_REPAIRED: usize = 50;
+
+/// Commands that are tried one after another on simulations of what was observed.
+pub(super) struct Rehearsals<'o> {
+    seen: &'o Observation,
+    /// The namespaces with versions that own a CRD.
+    owners: BTreeMap<&'o str, BTreeSet<&'o str>>,
+    /// The namespaces that the last command touched; no world where nothing serves.
+    last: Option<(BTreeSet<String>, Option<World>)>,
+    /// How many causes of each namespace were told.
+    told: BTreeMap<String, usize>,
+}
+
+impl<'o> Rehearsals<'o> {
+    pub(super) fn of(seen: &'o Observation) -> Self {
+        let mut owners: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for csv in seen.of("ClusterServiceVersion").filter(|csv| !csv.is_copy()) {
+            for crd in owned_crds(csv) {
+                owners.entry(crd).or_default().insert(csv.namespace());
+            }
+        }
+        Self { seen, owners, last: None, told: BTreeMap::new() }
+    }
+
+    /// Leaves the repairs of a cause that keep up what serves, and puts the way back to a version that still runs before them.
+    pub(super) fn choose(&mut self, subscription: &str, namespace: &str, cause: &mut Cause) {
+        let told = self.told.entry(namespace.to_owned()).or_default();
+        *told += 1;
+        if *told <= MOST_REPAIRED {
+            return self.choose_repairs(subscription, namespace, cause);
+        }
+        cause.repair.clear();
+        cause.consequences.push(format!(
+            "repairs are listed only for the first {MOST_REPAIRED} causes in the namespace `{namespace}`: apply those, and run the command again"
         ));
     }
-    cause.repair.retain(|repair| outage(seen, &repair.command) != Outage::Lasting);
-    if let Some(first) = cause.repair.first_mut() {
-        first.effect = std::mem::take(&mut first.effect).without(INSTEAD);
+
+    fn choose_repairs(&mut self, subscription: &str, namespace: &str, cause: &mut Cause) {
+        let seen = self.seen;
+        let all = cause.repair.len();
+        cause.repair.retain(|repair| !is_unseen(seen, &repair.command));
+        if cause.repair.len() < all {
+            cause.repair.push(Repair::of(
+                "kubectl get operatorgroups.operators.coreos.com,clusterserviceversions.operators.coreos.com -A -l '!olm.copiedFrom'",
+                "shows what is installed in the other namespaces, which could not be looked at: if an OperatorGroup comes to share a namespace with that of another installation of the operator, OLM deletes a Deployment that runs",
+            ));
+        }
+        cause.repair.retain(|repair| self.outage(&repair.command) != Outage::Lasting);
+        if let Some(first) = cause.repair.first_mut() {
+            first.effect = std::mem::take(&mut first.effect).without(INSTEAD);
+        }
+        let found = seen.get("Subscription", namespace, subscription);
+        let Some((old, back)) = found.and_then(|found| rollback(seen, found, cause)) else { return };
+        // What costs nothing comes before it, as long as OLM has not begun to replace the old version.
+        let is_untouched = old.text("/status/phase") == "Succeeded";
+        let at = usize::from(is_untouched && cause.repair.first().is_some_and(|first| first.safe));
+        cause.repair.insert(at, back);
+        if let Some(second) = cause.repair.get_mut(1) {
+            second.effect = Sentence::from(INSTEAD) + std::mem::take(&mut second.effect).without(INSTEAD);
+        }
     }
-    let found = seen.get("Subscription", namespace, subscription);
-    let Some((old, back)) = found.and_then(|found| rollback(seen, found, cause)) else { return };
-    // What costs nothing comes before it, as long as OLM has not begun to replace the old version.
-    let is_untouched = old.text("/status/phase") == "Succeeded";
-    let at = usize::from(is_untouched && cause.repair.first().is_some_and(|first| first.safe));
-    cause.repair.insert(at, back);
-    if let Some(second) = cause.repair.get_mut(1) {
-        second.effect = Sentence::from(INSTEAD) + std::mem::take(&mut second.effect).without(INSTEAD);
+
+    fn outage(&mut self, command: &Command) -> Outage {
+        let seen = self.seen;
+        let deeds = deeds(seen, command);
+        // Whether another pod takes the place of one that serves is not simulated.
+        if deeds.iter().any(|deed| matches!(deed, Deed::Delete(key) if is_ready_pod(seen, key))) {
+            return Outage::Lasting;
+        }
+        if deeds.is_empty() {
+            return Outage::None;
+        }
+        let touched: BTreeSet<&str> = deeds.iter().map(Deed::namespace).collect();
+        let Some(world) = self.world(&touched) else { return Outage::None };
+        if deeds.iter().all(|deed| matches!(deed, Deed::Delete(key) if world.aside.contains(key))) {
+            return Outage::None;
+        }
+        let gone = world.gone_after(&deeds);
+        if gone.is_empty() {
+            return Outage::None;
+        }
+        // What goes anyway does not go because of the command.
+        let anyway = world.gone_anyway();
+        let is_lost = |(key, is_back): (&Key, &bool)| !is_back && anyway.get(key) != Some(&false);
+        if gone.iter().any(is_lost) { Outage::Lasting } else { Outage::Passing }
+    }
+
+    /// What was observed of the namespaces that a command touches, unless nothing serves there.
+    fn world(&mut self, touched: &BTreeSet<&str>) -> Option<&mut World> {
+        if !self.last.as_ref().is_some_and(|(last, _)| last.iter().eq(touched)) {
+            let names = touched.iter().map(|name| (*name).to_owned()).collect();
+            self.last = Some((names, World::of(self.seen, touched, &self.owners)));
+        }
+        self.last.as_mut()?.1.as_mut()
     }
 }
 
 /// What a command does to what serves, on a simulation of what was observed.
 pub fn outage(seen: &Observation, command: &Command) -> Outage {
-    let deeds = deeds(seen, command);
-    // Whether another pod takes the place of one that serves is not simulated.
-    if deeds.iter().any(|deed| matches!(deed, Deed::Delete(key) if is_ready_pod(seen, key))) {
-        return Outage::Lasting;
-    }
-    if deeds.is_empty() {
-        return Outage::None;
-    }
-    let touched: BTreeSet<&str> = deeds.iter().map(Deed::namespace).collect();
-    let world = World::of(seen, &touched);
-    if world.serving.is_empty() {
-        return Outage::None;
-    }
-    let gone = world.gone_after(&deeds);
-    if gone.is_empty() {
-        return Outage::None;
-    }
-    // What goes anyway does not go because of the command.
-    let anyway = world.gone_after(&[]);
-    let is_lost = |(key, is_back): (&Key, &bool)| !is_back && anyway.get(key) != Some(&false);
-    if gone.iter().any(is_lost) { Outage::Lasting } else { Outage::Passing }
+    Rehearsals::of(seen).outage(command)
 }
 
 /// Whether a command changes an OperatorGroup in a way that can take down an operator which was not looked for.
@@ -389,31 +442,50 @@ struct World {
     serving: BTreeSet<Key>,
     /// The versions that can run.
     running: BTreeSet<(String, String)>,
+    /// The versions that take no part: nothing that serves goes with one of them.
+    aside: BTreeSet<Key>,
+    /// What goes without a command, once that was asked.
+    anyway: Option<BTreeMap<Key, bool>>,
 }
 
 impl World {
-    /// The namespaces that a command touches, and those with operators that provide the same APIs.
-    fn of(seen: &Observation, touched: &BTreeSet<&str>) -> Self {
+    /// The namespaces that a command touches, and those with operators that provide the same APIs; none when nothing serves there.
+    fn of(
+        seen: &Observation,
+        touched: &BTreeSet<&str>,
+        owners: &BTreeMap<&str, BTreeSet<&str>>,
+    ) -> Option<Self> {
         let apis: BTreeSet<&str> =
             touched.iter().flat_map(|namespace| versions(seen, namespace)).flat_map(owned_crds).collect();
-        let rivals = seen.of("ClusterServiceVersion").filter(|csv| !csv.is_copy());
-        let rivals = rivals.filter(|csv| owned_crds(*csv).any(|crd| apis.contains(crd)));
-        let namespaces: BTreeSet<&str> = touched.iter().copied().chain(rivals.map(Doc::namespace)).collect();
-        let csvs: Vec<Doc<'_>> = namespaces.iter().flat_map(|namespace| versions(seen, namespace)).collect();
+        let rivals = apis.iter().filter_map(|crd| owners.get(crd)).flatten();
+        let namespaces: BTreeSet<&str> = touched.iter().chain(rivals).copied().collect();
+        let mut csvs: Vec<Doc<'_>> =
+            namespaces.iter().flat_map(|namespace| versions(seen, namespace)).collect();
         let serving = csvs.iter().filter(|csv| serves(seen, **csv)).flat_map(|csv| {
             workloads::wanted(*csv).map(|name| Key::new(&known::DEPLOYMENT, csv.namespace(), name))
         });
         let running = csvs.iter().filter(|csv| can_run(seen, **csv));
         let running = running.map(|csv| (csv.namespace().to_owned(), csv.name().to_owned()));
-        let (serving, running) = (serving.collect(), running.collect());
+        let (serving, running): (BTreeSet<Key>, _) = (serving.collect(), running.collect());
+        if serving.is_empty() {
+            return None;
+        }
+        let aside = aside(seen, &csvs, &serving);
+        csvs.retain(|csv| !aside.contains(&Key::of(csv.0)));
         let (registry, catalogs) = offers(seen, &namespaces);
         let within = namespaces.iter().flat_map(|namespace| {
             KINDS.into_iter().flat_map(|kind| seen.within(kind, namespace).filter(|one| !one.is_copy()))
         });
+        let within = within.filter(|one| !aside.contains(&Key::of(one.0)));
         let objects = within.map(|one| object(one, &csvs)).chain(crds(&csvs)).chain(catalogs);
         let mut cluster = Simulation::new(registry);
         *cluster.store() = Store::of(objects, Duration::ZERO);
-        Self { cluster, serving, running }
+        Some(Self { cluster, serving, running, aside, anyway: None })
+    }
+
+    fn gone_anyway(&mut self) -> &BTreeMap<Key, bool> {
+        let anyway = self.anyway.take().unwrap_or_else(|| self.gone_after(&[]));
+        self.anyway.insert(anyway)
     }
 
     /// The Deployments that served and were taken away after something was done, and whether they are back.
@@ -442,6 +514,19 @@ impl World {
         }
         gone
     }
+}
+
+/// Of the versions that no Subscription knows and that have no Deployment which serves, all but the first few: hundreds of them would
+/// make a simulation slow, and change no more than those do.
+fn aside(seen: &Observation, csvs: &[Doc<'_>], serving: &BTreeSet<Key>) -> BTreeSet<Key> {
+    const MOST_IDLE: usize = 5;
+    let referenced = super::versions::referenced(seen);
+    let is_idle = |csv: &&Doc<'_>| {
+        let deployment = |name: &str| Key::new(&known::DEPLOYMENT, csv.namespace(), name);
+        !referenced.contains(&(csv.namespace(), csv.name()))
+            && !workloads::wanted(**csv).any(|name| serving.contains(&deployment(name)))
+    };
+    csvs.iter().filter(is_idle).skip(MOST_IDLE).map(|csv| Key::of(csv.0)).collect()
 }
 
 /// Lets time pass.

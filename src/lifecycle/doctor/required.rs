@@ -3,7 +3,7 @@
 use super::doc::Doc;
 use super::observation::Observation;
 use super::subject::Subject;
-use super::{Cause, Diagnosis, OperatorState, Scope, State, codes, diagnose, judge};
+use super::{Cause, Diagnosis, OperatorState, Scope, State, Told, codes, diagnose};
 use crate::lifecycle::api::{ClusterServiceVersion, Object, label};
 use crate::lifecycle::properties::requires;
 
@@ -51,11 +51,11 @@ fn broken_requirement(seen: &Observation, subscription: Doc<'_>) -> Option<(Caus
             })
     });
     required.find_map(|other| {
-        let mut causes = Vec::new();
+        let mut told = Told::of(seen);
         let subject = Subject { seen, subscription: other };
-        let state = judge(subject.examine(), other.name(), namespace, &mut causes, seen);
+        let state = told.judge(subject.examine(), other.name(), namespace);
         let is_down = state.state == State::Broken && !state.code.is_some_and(codes::is_upstream);
-        Some((causes.pop()?, state)).filter(|_| is_down)
+        Some((told.causes.pop()?, state)).filter(|_| is_down)
     })
 }
 

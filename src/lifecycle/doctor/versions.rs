@@ -1,5 +1,7 @@
 //! ClusterServiceVersions: the phases that do not pass by themselves.
 
+use std::collections::BTreeSet;
+
 use super::codes::{self, Code};
 use super::doc::Doc;
 use super::observation::Observation;
@@ -23,9 +25,11 @@ const ROTATION: i64 = 86_400_000;
 
 /// The versions that no Subscription knows, and that no other version replaces.
 pub(super) fn without_subscription(seen: &Observation) -> impl Iterator<Item = Doc<'_>> {
-    seen.of("ClusterServiceVersion").filter(|csv| {
-        let namespace = csv.namespace();
-        let mut all = seen.within("ClusterServiceVersion", namespace);
+    let all = seen.of("ClusterServiceVersion");
+    let replaced: BTreeSet<_> = all.map(|csv| (csv.namespace(), csv.text("/spec/replaces"))).collect();
+    let referenced = referenced(seen);
+    seen.of("ClusterServiceVersion").filter(move |csv| {
+        let name = (csv.namespace(), csv.name());
         let is_alone = match csv.is_going() {
             true => deletions::blocked(seen, *csv).is_some(),
             // One that runs needs no Subscription; one that was scaled down, or lost its Deployment, does not run.
@@ -34,11 +38,17 @@ pub(super) fn without_subscription(seen: &Observation) -> impl Iterator<Item = D
             }
             false => !matches!(csv.text("/status/phase"), "Replacing" | "Deleting" | ""),
         };
-        !csv.is_copy()
-            && is_alone
-            && !is_referenced(seen, namespace, csv.name())
-            && !all.any(|other| other.text("/spec/replaces") == csv.name())
+        !csv.is_copy() && is_alone && !referenced.contains(&name) && !replaced.contains(&name)
     })
+}
+
+/// The namespaces and names of the versions that a Subscription knows, or that OLM is about to tell one.
+pub(super) fn referenced(seen: &Observation) -> BTreeSet<(&str, &str)> {
+    let subscriptions = seen.of("Subscription");
+    let known = subscriptions.flat_map(|one| versions_of(seen, one).into_iter().map(move |name| (one, name)));
+    let plans = seen.of("InstallPlan").filter(|plan| !plans::is_over(*plan));
+    let planned = plans.flat_map(|plan| plans::carried(plan).map(move |name| (plan, name)));
+    known.chain(planned).map(|(one, name)| (one.namespace(), name)).collect()
 }
 
 /// Whether a version is of OLM's package server, which needs no Subscription.

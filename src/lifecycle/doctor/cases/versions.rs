@@ -391,3 +391,31 @@ fn versions_that_need_no_subscription_are_left_alone() {
     // One that is on its way.
     assert_eq!(look(vec![group(), csv("InstallReady", "AllRequirementsMet", "")]).state, State::Progressing);
 }
+
+/// A person begins with the first few of them, and each repair is tried on all of the namespace.
+#[test]
+fn of_hundreds_of_failed_versions_the_first_are_examined() {
+    let mut failed = csv("Failed", "InstallComponentFailed", "boom");
+    failed["spec"]["install"] = json!({});
+    let failed = |at: usize| {
+        let mut one = failed.clone();
+        one["metadata"]["name"] = format!("failed-{at:03}.v1").into();
+        one
+    };
+    let up = [installed(), group(), catalog("READY"), csv("Succeeded", "InstallSucceeded", ""), available()];
+    let few = look(up.iter().cloned().chain((0..3).map(failed)).collect());
+    assert_eq!((few.causes.len(), few.operators.len()), (3, 4));
+    assert!(few.not_seen.is_empty() && few.causes.iter().all(|cause| cause.repair.len() == 2), "{few:#?}");
+    let seen = Observation::complete(up.into_iter().chain((0..300).map(failed)), NOW);
+    let many = diagnose(&seen, &Scope::default());
+    assert_eq!((many.causes.len(), many.operators.len()), (50, 51));
+    assert_eq!(many.causes[..3], few.causes);
+    assert_eq!(
+        many.not_seen[0].why,
+        "only the first 50 without a Subscription in the namespace `here` are examined, and 250 more are there (250 Failed): \
+         repair those, and run the command again"
+    );
+    // One that is asked for by name is among them.
+    let scope = Scope { name: Some("failed-299.v1".into()), namespace: None };
+    assert_eq!(diagnose(&seen, &scope).causes.len(), 1);
+}
