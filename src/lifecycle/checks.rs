@@ -126,6 +126,9 @@ fn custom_resources(
         let Some(crd) = cluster.get(&known::CRD, "", &owned.name)? else {
             return Ok(Some(format!("the CRD `{}` does not exist", owned.name)));
         };
+        if !has_its_names(&crd) {
+            return Ok(Some(format!("`{}` is not served, because another CRD has its names", owned.name)));
+        }
         for resource in served(&crd) {
             match cluster.list(&resource, None) {
                 Ok(_) => {}
@@ -148,10 +151,16 @@ fn custom_resources(
     Ok(None)
 }
 
+/// Whether no other CRD has the names of this one, as far as Kubernetes has looked.
+fn has_its_names(crd: &Value) -> bool {
+    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
+    !conditions.into_iter().flatten().any(|one| one["type"] == "NamesAccepted" && one["status"] == "False")
+}
+
 /// The custom resources of a CRD, at each version that is served.
 pub fn served(crd: &Value) -> Vec<Resource> {
     let text = |path: &str| crd.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
-    let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+    let versions = crd.pointer("/spec/versions").filter(|_| has_its_names(crd)).and_then(Value::as_array);
     let served = versions.into_iter().flatten().filter(|version| version["served"] == true);
     served
         .map(|version| Resource {

@@ -125,6 +125,7 @@ fn what_was_missing_for_a_moment_is_not_missing() {
 #[test]
 fn each_fault_is_named() {
     let old = json!({"metadata": {"labels": {"olm.owner": "op.v1"}}});
+    let unnamed = json!({"status": {"conditions": [{"type": "NamesAccepted", "status": "False"}]}});
     let said = [
         check("csv", Some(json!({"status": {"phase": "Installing"}}))),
         check(
@@ -147,6 +148,7 @@ fn each_fault_is_named() {
         check("validating", Some(old.clone())),
         check("mutating", None),
         check("crd", Some(json!({"spec": {"conversion": {"strategy": "None"}}}))),
+        check("crd", Some(unnamed.clone())),
         check("apiservice", None),
         check(
             "apiservice",
@@ -154,6 +156,10 @@ fn each_fault_is_named() {
         ),
         check("subscription", Some(json!({"status": {"installedCSV": "op.v1"}}))),
     ];
+    let mut crd = json!({"spec": {"versions": [{"name": "v1", "served": true}]}});
+    assert_eq!(checks::served(&crd).len(), 1);
+    crd["status"] = unnamed["status"].clone();
+    assert_eq!(checks::served(&crd), []);
     insta::assert_snapshot!(said.join("\n"), @"
     the ClusterServiceVersion succeeded: `op.v2` is Installing
     the ClusterServiceVersion succeeded: `op.v2` is Failed; its requirements are met: PolicyRule `r` is NotSatisfied
@@ -165,6 +171,7 @@ fn each_fault_is_named() {
     its webhooks are registered: the webhook `v.example.com` is not registered
     its webhooks are registered: the webhook `m.example.com` is not registered
     its webhooks are registered: `things.example.com` is not converted by the webhook
+    custom resources can be read: `things.example.com` is not served, because another CRD has its names
     its APIs are served: apiservice/v1.views.example.com is not available
     its APIs are served: apiservice/v1.views.example.com is not available
     the Subscription reports it as installed: subscription/op reports `op.v1`
