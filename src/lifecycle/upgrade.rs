@@ -583,7 +583,9 @@ pub(super) fn find_way(
                 let last = last.map_or("", String::as_str);
                 let what =
                     format!("OLM stays at `{last}`: the channel has no edge from there to its head `{head}`");
-                return Err(EngineError::refused(what));
+                let help = "ask its publisher for an edge (`replaces`, `skips` or `olm.skipRange`), or choose \
+                            another channel";
+                return Err(EngineError::refused_help(what, help));
             }
         },
     };

@@ -74,7 +74,10 @@ fn says_before_anything_else_that_olm_passes_over_a_version() {
 fn a_channel_without_an_edge_is_refused_where_olm_is_silent() {
     let mut world = World::of("06b");
     world.install(demo(None)).unwrap();
-    insta::assert_snapshot!(told(world.upgrade(None, Some("preview")).unwrap_err()), @"OLM stays at `demo.v0.2.0`: the channel has no edge from there to its head `demo.v0.9.0`");
+    insta::assert_snapshot!(told(world.upgrade(None, Some("preview")).unwrap_err()), @"
+    OLM stays at `demo.v0.2.0`: the channel has no edge from there to its head `demo.v0.9.0`
+    ask its publisher for an edge (`replaces`, `skips` or `olm.skipRange`), or choose another channel
+    ");
 }
 
 #[test]

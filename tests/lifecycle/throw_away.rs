@@ -87,6 +87,7 @@ fn what_olm_would_not_take_is_refused() {
     give the bundle a new version that replaces this one, or run `olmkit operator uninstall demo -n ns` first
 
     OLM stays at `demo.v0.1.0`: the channel has no edge from there to its head `demo.v0.3.0`
+    ask its publisher for an edge (`replaces`, `skips` or `olm.skipRange`), or choose another channel
     ");
 
     let theirs = json!({
