@@ -16,7 +16,7 @@ use crate::shell::command;
 
 /// How long a requirement may be missing while OLM still installs.
 const REQUIREMENTS: i64 = 15_000;
-/// How long OLM may take to see that a version owns a ServiceAccount.
+/// How long OLM may take to see a ServiceAccount that it has created, or that a version owns one.
 const OWNING: i64 = 8_000;
 /// How long OLM may take for a phase that it leaves by itself.
 const PHASE: i64 = 600_000;
@@ -350,7 +350,7 @@ fn waiting(
     let is_gone = other.text("/kind") == "ServiceAccount"
         && other.text("/status") == "NotPresent"
         && settled
-        && seen.age(since) >= REQUIREMENTS;
+        && seen.age(since) >= OWNING;
     if !is_gone
         && (seen.age(since) < 60_000
             || is_installing
@@ -375,6 +375,12 @@ fn waiting(
     if !dependents.is_empty() {
         cause =
             cause.shown(csv, "status.requirementStatus[].dependents[].message", dependents.join("; "), since);
+    }
+    if is_gone {
+        cause = cause.repair(
+            command!("kubectl -n {} create serviceaccount {}", namespace, other.text("/name")),
+            "creates it again: its rights are still bound to the name, and OLM continues automatically",
+        );
     }
     Some(cause.repair(
         command!("kubectl -n {} get clusterserviceversion.operators.coreos.com {} -o jsonpath='{.status.requirementStatus}'", namespace, name),
