@@ -178,9 +178,10 @@ fn waits_for(seen: &Observation, subscription: Doc<'_>, job: Doc<'_>, is_image: 
     if !unpacking.message.is_empty() {
         return !is_image || pods::is_pull_reason(unpacking.message);
     }
-    // OLM has not looked at the pod yet. The Job may be that of another operator, unless there is no other one.
-    let is_younger = |job: &Doc<'_>| job.created() >= subscription.created();
-    is_younger(&job) && jobs(seen, subscription).iter().filter(|job| is_younger(job)).count() == 1
+    // OLM has not looked at the pod yet. The Job may be that of another operator, unless there is no other one since the last plan.
+    let may_be_own =
+        |job: &Doc<'_>| job.created() >= subscription.created() && !is_planned(seen, subscription, *job);
+    may_be_own(&job) && jobs(seen, subscription).iter().filter(|job| may_be_own(job)).count() == 1
 }
 
 /// Whether OLM says that it cannot pull the bundle of a Subscription. It may say so of the version after the one that is there.

@@ -97,11 +97,31 @@ fn a_job_whose_pods_a_quota_refuses_is_named_though_it_has_none() {
             "message": "Error creating: pods \"bundle-x\" is forbidden: failed quota: team: must specify limits.cpu for: extract,pull,util",
         }),
     );
+    let check = |job: Value, others: Vec<Value>| {
+        let objects = vec![group(), catalog("READY"), job, event.clone()];
+        let sentence =
+            "refuses the pods of its unpack Job: pods \"bundle-x\" is forbidden: failed quota: team";
+        check("quota-exceeded", "job/bundle", sentence, [objects, others].concat());
+    };
     let waiting = subscription(json!({"conditions": unpacking("unpack job not completed")}));
-    check(
-        "quota-exceeded",
-        "job/bundle",
-        "refuses the pods of its unpack Job: pods \"bundle-x\" is forbidden: failed quota: team",
-        vec![waiting, group(), catalog("READY"), job, event],
-    );
+    check(job.clone(), vec![waiting]);
+    // OLM has not said that much; the Job of the version before is planned.
+    let status = json!({
+        "currentCSV": "demo.v1", "installedCSV": "demo.v1", "state": "AtLatestKnown",
+        "installPlanRef": {"name": "install-1"}, "conditions": unpacking(""),
+    });
+    let before = json!({
+        "metadata": {"labels": {UNPACK: "before"}},
+        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    });
+    let plan = json!({
+        "metadata": {"creationTimestamp": "2026-01-01T00:10:00Z"},
+        "spec": {"approved": true, "clusterServiceVersionNames": ["demo.v1"]}, "status": {"phase": "Complete"},
+    });
+    let mut job = job;
+    job["metadata"]["creationTimestamp"] = json!("2026-01-01T00:20:00Z");
+    let before = object("batch/v1", "Job", "before", before);
+    let plan = object(OLM, "InstallPlan", "install-1", plan);
+    let up = csv("Succeeded", "InstallSucceeded", "install strategy completed with no errors");
+    check(job, vec![subscription(status), before, plan, up, available()]);
 }
