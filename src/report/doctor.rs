@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Answer, json, pretty, printable};
+use super::{Answer, json, plural, pretty, printable};
 use crate::exit::Exit;
 use crate::lifecycle::doctor::{Cause, Diagnosis, State};
 
@@ -34,8 +34,13 @@ pub(super) fn diagnosis_exit(diagnosis: &Diagnosis) -> Exit {
 }
 
 pub(super) fn diagnosis_text(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> {
-    for cause in &diagnosis.causes {
-        told(cause, out)?;
+    // There may be very many, and standard output is written line by line.
+    let mut out = io::BufWriter::new(out);
+    for cause in diagnosis.causes.iter().take(MOST_CAUSES) {
+        told(cause, &mut out)?;
+    }
+    if let Some(more) = diagnosis.causes.len().checked_sub(MOST_CAUSES).filter(|more| *more > 0) {
+        writeln!(out, "and {}, listed by `--output json`\n", plural(more, "more cause"))?;
     }
     for fix in &diagnosis.fixes {
         let verb = match (fix.done, fix.fits) {
@@ -59,8 +64,12 @@ pub(super) fn diagnosis_text(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::
     for one in &diagnosis.not_seen {
         writeln!(out, "not seen: {}: {}", printable(&one.what), printable(&one.why))?;
     }
-    Ok(())
+    out.flush()
 }
+
+/// So many causes are told, and so much that shows one or follows from it: people begin with the first few.
+const MOST_CAUSES: usize = 100;
+const MOST_SHOWN: usize = 20;
 
 fn told(cause: &Cause, out: &mut dyn Write) -> io::Result<()> {
     let subscription = match (cause.subscription.as_str(), cause.object.namespace.as_str()) {
@@ -69,7 +78,11 @@ fn told(cause: &Cause, out: &mut dyn Write) -> io::Result<()> {
     };
     let state = if cause.level == crate::lifecycle::doctor::Level::Error { "broken" } else { "waiting" };
     writeln!(out, "{state}[{}]: {}{}", cause.code, line(&cause.sentence), line(&subscription))?;
-    for one in &cause.evidence {
+    let more = |count: usize| match count.saturating_sub(MOST_SHOWN) {
+        0 => String::new(),
+        more => format!("  and {more} more like these\n"),
+    };
+    for one in cause.evidence.iter().take(MOST_SHOWN) {
         let place = if one.object.namespace.is_empty() {
             String::new()
         } else {
@@ -84,9 +97,11 @@ fn told(cause: &Cause, out: &mut dyn Write) -> io::Result<()> {
             line(&one.message)
         )?;
     }
-    for one in &cause.consequences {
+    write!(out, "{}", more(cause.evidence.len()))?;
+    for one in cause.consequences.iter().take(MOST_SHOWN) {
         writeln!(out, "  so: {}", line(one))?;
     }
+    write!(out, "{}", more(cause.consequences.len()))?;
     for one in &cause.repair {
         writeln!(out, "  repair: {}", line(&one.effect.to_string()))?;
         for text in one.command.to_string().lines() {

@@ -87,10 +87,10 @@ fn create(namespace: &str, spec: &Value) -> Command {
 }
 
 fn too_many(seen: &Observation, namespace: &str, groups: &[Doc<'_>]) -> Cause {
-    let names: Vec<String> = groups.iter().map(|group| format!("`{}`", group.name())).collect();
+    let names: Vec<&str> = groups.iter().map(|group| group.name()).collect();
     let text = format!(
         "the namespace `{namespace}` has {count} OperatorGroups: {}, so OLM installs and upgrades nothing there (found {count} operatorGroups, expected 1)",
-        names.join(", "),
+        some(&names),
         count = groups.len(),
     );
     // The newest is the one too many.
@@ -124,6 +124,15 @@ fn too_many(seen: &Observation, namespace: &str, groups: &[Doc<'_>]) -> Cause {
     newest.iter().rev().take(CHOICES).fold(cause, |cause, kept| cause.instead(keep(*kept, &newest)))
 }
 
+/// Names in a sentence, the first ones of many.
+fn some(names: &[&str]) -> String {
+    const MOST_NAMED: usize = 20;
+    let first: Vec<String> = names.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect();
+    let more = names.len() - first.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    first.join(", ") + &more
+}
+
 /// Deletes all groups but one.
 fn keep(kept: Doc<'_>, groups: &[Doc<'_>]) -> Repair {
     let others: Vec<&str> =
@@ -134,8 +143,8 @@ fn keep(kept: Doc<'_>, groups: &[Doc<'_>]) -> Repair {
     Repair::of(
         command!("kubectl -n {} delete operatorgroup.operators.coreos.com", kept.namespace()).words(&others),
         format!(
-            "deletes `{}` and keeps the OperatorGroup `{}`, which is for {watched}: OLM continues within 10 seconds",
-            others.join("`, `"),
+            "deletes {} and keeps the OperatorGroup `{}`, which is for {watched}: OLM continues within 10 seconds",
+            some(&others),
             kept.name()
         ),
     )
