@@ -4,11 +4,13 @@
 //! is wrong or odd. Findings are values: they carry their code, a place people can open, and the way out, and
 //! reports need nothing else to show them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
 
+use crate::generate::PathStep;
 use crate::generate::package_file::FILE_NAME as PACKAGE_FILE;
 use crate::source::{Position, Source, Span};
 use crate::suggest::did_you_mean;
@@ -114,8 +116,32 @@ pub struct Place {
     pub excerpt: Option<Excerpt>,
     /// A few words beside the marked text.
     pub label: Option<String>,
-    /// The key of the package file that `bundle generate` makes this line from. An edit of the line itself is lost at the next run.
-    pub made_by: Option<&'static str>,
+    /// What `bundle generate` makes this line from. An edit of the line itself is lost at the next run.
+    pub made_by: MadeBy,
+}
+
+/// What `bundle generate` makes a line of a bundle from; nothing of the two for other lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MadeBy {
+    /// The key of the package file, or the path of a value in it.
+    pub key: Option<Cow<'static, str>>,
+    /// The file of the base ClusterServiceVersion.
+    pub base: Option<String>,
+    /// The field of the generated ClusterServiceVersion.
+    pub(crate) field: Vec<PathStep>,
+}
+
+impl MadeBy {
+    /// Whether somebody who edits the line has to edit another file.
+    pub fn is_known(&self) -> bool {
+        self.key.is_some() || self.base.is_some()
+    }
+}
+
+impl From<Option<&'static str>> for MadeBy {
+    fn from(key: Option<&'static str>) -> Self {
+        Self { key: key.map(Cow::Borrowed), ..Self::default() }
+    }
 }
 
 /// A line of a file and the part of it that a place marks.
@@ -143,7 +169,7 @@ impl fmt::Display for Place {
 impl Place {
     /// A file as a whole.
     pub fn file(path: impl Into<String>) -> Self {
-        Self { path: path.into(), position: None, excerpt: None, label: None, made_by: None }
+        Self { path: path.into(), position: None, excerpt: None, label: None, made_by: MadeBy::default() }
     }
 
     /// How many characters it marks in its line.
@@ -164,14 +190,14 @@ impl Place {
             position: Some(position),
             excerpt: Some(Excerpt::cut(line, start, end)),
             label: None,
-            made_by: None,
+            made_by: MadeBy::default(),
         }
     }
 
-    /// Names the key of the package file that makes it.
+    /// Says what makes it.
     #[must_use]
-    pub fn made_by(mut self, key: Option<&'static str>) -> Self {
-        self.made_by = key;
+    pub fn made_by(mut self, made_by: impl Into<MadeBy>) -> Self {
+        self.made_by = made_by.into();
         self
     }
 
@@ -252,10 +278,13 @@ impl Finding {
 
     /// What to change instead of a line that `bundle generate` writes.
     pub fn generated(&self) -> Option<String> {
-        let key = self.place.as_ref()?.made_by?;
-        Some(format!(
-            "the file is generated: set `{key}` in the package file (`{PACKAGE_FILE}`), and run `olmkit bundle generate`"
-        ))
+        let MadeBy { key, base, .. } = &self.place.as_ref()?.made_by;
+        let change = match (key, base) {
+            (_, Some(base)) => format!("change the base `{base}`"),
+            (Some(key), None) => format!("set `{key}` in the package file (`{PACKAGE_FILE}`)"),
+            (None, None) => return None,
+        };
+        Some(format!("the file is generated: {change}, and run `olmkit bundle generate`"))
     }
 
     /// What to change instead of a generated line, and the way out.

@@ -58,6 +58,7 @@ pub use descriptors::Descriptors;
 pub use draft::{By, Draft, Origin, Relation};
 pub use explain::{Field, PathError, PathStep, explain};
 pub use input::Manifests;
+pub use keys::trace;
 pub use output::HEADER;
 pub use package::{Attachments, ImageOverride, ImageOverrideError, Overrides, Package, Sources};
 pub use package_file::{PackageFile, PackageSettings};
@@ -187,7 +188,13 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     allow(package, &mut findings);
     if !findings.has_errors() {
         let suites: &[&str] = if compat.is_some() { &[OLM] } else { &[OLM, INSTALL] };
-        let inputs = Inputs { name: &name, files: &files, draft: &draft, manifests: &manifests };
+        let inputs = Inputs {
+            name: &name,
+            files: &files,
+            draft: &draft,
+            manifests: &manifests,
+            file: package.sources.file,
+        };
         findings.extend(self_check(&inputs, suites));
         allow(package, &mut findings);
     }

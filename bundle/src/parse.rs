@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::annotations;
 use crate::csv::{self, ClusterServiceVersion};
-use crate::finding::{Code, Finding, Place};
+use crate::finding::{Code, Finding, MadeBy, Place};
 use crate::generate::{HEADER, keys};
 use crate::load::{BundleFile, BundleFiles, Content};
 use crate::source::{Source, Span};
@@ -284,8 +284,8 @@ impl<'b, 'a> Object<'b, 'a> {
 
     /// A span of the text, as a place.
     pub fn place_at(&self, span: Span) -> Place {
-        let key = self.is_generated().then(|| keys::of_csv(&self.root.path_to(span))).flatten();
-        Place::new(self.source, span).made_by(key)
+        let place = Place::new(self.source, span);
+        if self.is_generated() { place.made_by(keys::of(&self.root.path_to(span))) } else { place }
     }
 
     /// A path in the object, as a place: the value where there is one, else the last key on the way to it.
@@ -293,9 +293,9 @@ impl<'b, 'a> Object<'b, 'a> {
         self.place_at(self.root.locate(path)).made_by(self.made_by(path))
     }
 
-    /// The key of the package file that `bundle generate` made a field of the object from.
-    pub(crate) fn made_by(&self, path: &[Step<'_>]) -> Option<&'static str> {
-        self.is_generated().then(|| keys::of_csv(path)).flatten()
+    /// What `bundle generate` made a field of the object from.
+    pub(crate) fn made_by(&self, path: &[Step<'_>]) -> MadeBy {
+        if self.is_generated() { keys::of(path) } else { MadeBy::default() }
     }
 
     /// Whether it is a ClusterServiceVersion that `bundle generate` wrote.

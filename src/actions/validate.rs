@@ -9,8 +9,11 @@ use std::thread;
 use std::time::Duration;
 
 use olmkit_bundle::finding::{Finding, Level, Levels};
+use olmkit_bundle::generate::package_file::FILE_NAME as PACKAGE_FILE;
+use olmkit_bundle::generate::{self, PackageFile, PackageSettings};
 use olmkit_bundle::load::BundleFiles;
 use olmkit_bundle::parse::{Bundle, Texts};
+use olmkit_bundle::source::Source;
 use olmkit_bundle::suggest::did_you_mean;
 use olmkit_bundle::validate::{self as rules, Answers, Options, SUITES, validate_with};
 use olmkit_bundle::version::{Version, parse_tolerant};
@@ -295,7 +298,24 @@ fn check(
     for program in &request.checks {
         findings.extend(external::run(program, input, files, request.check_limit)?);
     }
+    if let Input::Disk(path) = input {
+        trace(path, bundle, &mut findings);
+    }
     Ok(findings)
+}
+
+/// Says what the package file beside a generated bundle makes the lines of findings from, if it is of the same package.
+fn trace(path: &Path, bundle: &Bundle<'_>, findings: &mut [Finding]) {
+    let is_made = |finding: &Finding| finding.place.as_ref().is_some_and(|place| place.made_by.is_known());
+    let Some(directory) = path.parent().filter(|_| findings.iter().any(is_made)) else { return };
+    let read = |path: PathBuf| Some((path.display().to_string(), files::read_text(&path).ok()?));
+    let Some((name, text)) = read(directory.join(PACKAGE_FILE)) else { return };
+    let Ok((file, _)) = PackageFile::parse_part(Source::new(&name, &text)) else { return };
+    let PackageSettings { package, base, .. } = &file.settings;
+    if package.is_empty() || bundle.annotations().is_some_and(|own| own.package() == *package) {
+        let base = (!base.is_empty()).then(|| read(directory.join(base))).flatten();
+        generate::trace(findings, &file, base.as_ref().map(|(path, text)| (path.as_str(), text.as_str())));
+    }
 }
 
 /// Asks registries what images are made for.

@@ -142,7 +142,8 @@ pub(super) fn finding_json(finding: &Finding) -> json::Finding {
         path: place.map(|place| place.path.clone()),
         line: position.map(|position| position.line),
         column: position.map(|position| position.column),
-        package_file_key: place.and_then(|place| place.made_by),
+        package_file_key: place.and_then(|place| place.made_by.key.as_ref()).map(ToString::to_string),
+        base_file: place.and_then(|place| place.made_by.base.clone()),
         old: finding.other.as_ref().map(place_json),
         new: place.filter(|_| finding.code.suite == diff::codes::SUITE).map(place_json),
         olm_v1: finding.v1.clone().map(|v1| json::OlmV1 {
@@ -209,7 +210,7 @@ fn render(group: Group<'_>) -> String {
 fn show<'a>(group: Group<'a>, place: &Place, kind: AnnotationKind) -> Group<'a> {
     let path = one_line(&place.path).into_owned();
     // A line of a generated file is not the one to change.
-    let position = place.position.filter(|_| place.made_by.is_none());
+    let position = place.position.filter(|_| !place.made_by.is_known());
     let Some(position) = position else { return group.element(Origin::path(path)) };
     let (line, column) = (position.line as usize, position.column as usize);
     let Some(excerpt) = place.excerpt.as_ref().filter(|excerpt| !excerpt.line.trim().is_empty()) else {

@@ -93,7 +93,10 @@ pub struct Finding {
     pub column: Option<u32>,
     /// For a file that `bundle generate` wrote, the key of the package file to change instead of the line.
     #[serde(rename = "packageFileKey", skip_serializing_if = "Option::is_none")]
-    pub package_file_key: Option<&'static str>,
+    pub package_file_key: Option<String>,
+    /// The base ClusterServiceVersion to change instead, where the line comes from that.
+    #[serde(rename = "baseFile", skip_serializing_if = "Option::is_none")]
+    pub base_file: Option<String>,
     /// The other place, when two contradict each other; for `bundle diff` the place in the old version.
     pub old: Option<Old>,
     /// For `bundle diff`, the place in the new version.

@@ -15,7 +15,7 @@ use crate::source::{Source, Span};
 use crate::yaml::{Node, Step, Value as Yaml};
 
 /// A step of a path as it is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathStep {
     /// The key of a map.
     Key(String),

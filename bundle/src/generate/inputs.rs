@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::draft::{By, Draft, Value};
 use super::output;
+use super::package_file::PackageFile;
 use crate::finding::{Finding, Place};
 use crate::source::Source;
 use crate::yaml::{self, Node, Step, Value as Yaml};
@@ -18,6 +19,8 @@ pub(super) struct Inputs<'d, 'm> {
     pub(super) draft: &'d Draft<'m>,
     /// What it carries of the manifests.
     pub(super) manifests: &'d output::Manifests<'d, 'm>,
+    /// The package file.
+    pub(super) file: Option<&'d PackageFile<'d>>,
 }
 
 /// Where something in a bundle comes from.
@@ -55,6 +58,10 @@ impl Inputs<'_, '_> {
         let is_of = |object: &_| path == format!("manifests/{}", output::file_name(object));
         if let Some(object) = self.manifests.carried().find(|object| is_of(object)) {
             return Some(Input::Place(at_place(text, place, |steps| object.place(steps))));
+        }
+        // Their lists are those of the package file.
+        if let (true, Some(file)) = (output::LISTS.map(|(_, path)| path).contains(&path), self.file) {
+            return Some(Input::Place(at_place(text, place, |steps| file.place(steps))));
         }
         let is_csv = path.ends_with(output::CSV_ENDING);
         Some(if is_csv { at_place(text, place, |steps| origin(self.draft, steps)) } else { Input::Nowhere })

@@ -1,8 +1,12 @@
 //! Which key of the package file makes a field of a generated bundle.
 
+use super::draft::PathStep;
+use super::explain;
+use super::package_file::PackageFile;
 use crate::annotations;
 use crate::csv::annotation;
-use crate::yaml::Step;
+use crate::finding::{Finding, MadeBy, Place};
+use crate::yaml::{self, Node, Step};
 
 /// What the package file and the ClusterServiceVersion's `spec` call by one name.
 pub(super) const OF_ONE_NAME: [&str; 9] = [
@@ -72,6 +76,71 @@ pub(crate) fn of_csv(path: &[Step<'_>]) -> Option<&'static str> {
         ("spec", field, _) => of_spec(field),
         _ => None,
     }
+}
+
+/// What makes a field of a generated ClusterServiceVersion, as far as the field says it.
+pub(crate) fn of(path: &[Step<'_>]) -> MadeBy {
+    let owned = |step: &Step<'_>| match step {
+        Step::Key(key) => PathStep::from(*key),
+        Step::Index(at) => PathStep::Index(*at),
+    };
+    MadeBy { field: path.iter().map(owned).collect(), ..of_csv(path).into() }
+}
+
+/// Says of findings about a generated bundle what its package file makes their lines from: a value below `csv` has the last word, then
+/// one of `annotations`, and what the file does not say comes from the base, if that has it. `base` is its path and its text.
+pub fn trace(findings: &mut [Finding], file: &PackageFile<'_>, base: Option<(&str, &str)>) {
+    let document = base.and_then(|(_, text)| yaml::first_document(text).ok());
+    for finding in findings {
+        let Some(Place { made_by, .. }) = &mut finding.place else { continue };
+        let overlaid = file.node("csv").and_then(|csv| overlaid(csv, &made_by.field));
+        if let Some(path) = overlaid.or_else(|| annotated(file, &made_by.field)) {
+            made_by.key = Some(path.into());
+            continue;
+        }
+        // What the manifests, a flag or the catalog decide is never the base's.
+        let key = made_by
+            .key
+            .as_deref()
+            .filter(|key| !["package", "version", "release", "descriptors"].contains(key));
+        let is_of_base = |key: &str| {
+            let found = document.as_ref().and_then(|document| value(&document.root, &made_by.field));
+            file.node(key).is_none() && found.is_some_and(|node| !node.is_null())
+        };
+        if let (Some(_), Some((path, _))) = (key.filter(|key| is_of_base(key)), base) {
+            made_by.key = None;
+            made_by.base = Some(path.to_owned());
+        }
+    }
+}
+
+/// The path of the value below `csv` that sets a field, or all of a list that it is in.
+fn overlaid(csv: &Node<'_>, field: &[PathStep]) -> Option<String> {
+    let (mut at, mut path) = (csv, "csv".to_owned());
+    for step in field {
+        let (PathStep::Key(key), Some(map)) = (step, at.as_mapping()) else { break };
+        at = map.get(key)?;
+        path = explain::with_key(path, key);
+    }
+    at.as_mapping().is_none().then_some(path)
+}
+
+/// The annotation of the package file that a field is in.
+fn annotated(file: &PackageFile<'_>, field: &[PathStep]) -> Option<String> {
+    let [PathStep::Key(metadata), PathStep::Key(annotations), PathStep::Key(name), ..] = field else {
+        return None;
+    };
+    let is_one = metadata == "metadata" && annotations == "annotations";
+    file.node("annotations").filter(|_| is_one)?.get(name)?;
+    Some(explain::with_key("annotations".to_owned(), name))
+}
+
+/// The value of a field.
+fn value<'n, 'a>(root: &'n Node<'a>, field: &[PathStep]) -> Option<&'n Node<'a>> {
+    field.iter().try_fold(root, |at, step| match step {
+        PathStep::Key(key) => at.get(key),
+        PathStep::Index(index) => at.as_sequence()?.get(*index),
+    })
 }
 
 fn of_spec(field: &str) -> Option<&'static str> {

@@ -77,13 +77,12 @@ pub(super) fn files(
     }
     annotations.extend(further_annotations(request, &csv_annotations));
     parts.push(Part::new("metadata/annotations.yaml".into(), json!({ "annotations": annotations })));
-    for (key, list) in
-        [("dependencies", &package.settings.dependencies), ("properties", &package.settings.properties)]
-    {
+    let lists = [&package.settings.dependencies, &package.settings.properties];
+    for ((key, path), list) in LISTS.into_iter().zip(lists) {
         if !list.is_empty() {
             let items: Value =
                 list.iter().map(|item| json!({ "type": item.kind, "value": item.value })).collect();
-            parts.push(Part::new(format!("metadata/{key}.yaml"), json!({ key: items })));
+            parts.push(Part::new(path.to_owned(), json!({ key: items })));
         }
     }
     let texts = in_parallel(&parts, |part| part.text(request));
@@ -106,6 +105,10 @@ pub(super) fn files(
     }
     files
 }
+
+/// Keys of the package file with lists that become files of the bundle as they are.
+pub(super) const LISTS: [(&str, &str); 2] =
+    [("dependencies", "metadata/dependencies.yaml"), ("properties", "metadata/properties.yaml")];
 
 /// The annotations that do not follow from the format: kept from the bundle that is regenerated, the author's, and what tells
 /// `catalog add` how the package file wants the bundle placed.

@@ -371,7 +371,7 @@ impl<'a> PackageFile<'a> {
         self.free(key).is_none_or(|draft| draft.is_empty())
     }
 
-    fn node(&self, key: &str) -> Option<&Node<'a>> {
+    pub(super) fn node(&self, key: &str) -> Option<&Node<'a>> {
         self.root.as_mapping()?.get_folded(key)
     }
 }

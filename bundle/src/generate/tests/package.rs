@@ -184,7 +184,7 @@ fn findings_about_a_generated_bundle_name_the_key() {
     let files = BundleFiles { name: "bundle".into(), files: files.collect() };
     let said = validate::validate(&Bundle::parse(&files), validate::SUITES);
     let said = said.iter().map(|finding| {
-        let key = finding.place.as_ref().and_then(|place| place.made_by);
+        let key = finding.place.as_ref().and_then(|place| place.made_by.key.as_deref());
         format!("{} {}", finding.code.name, key.unwrap_or("-"))
     });
     insta::assert_snapshot!(said.collect::<Vec<_>>().join("\n"), @r"
@@ -212,4 +212,54 @@ fn findings_about_a_generated_bundle_name_the_key() {
     let files = BundleFiles { name: "bundle".into(), files: own.collect() };
     let said = validate::validate(&Bundle::parse(&files), validate::SUITES);
     assert!(said.iter().all(|finding| finding.generated().is_none()));
+}
+
+/// What a package file says in several ways, and what its base says.
+#[test]
+fn findings_about_a_generated_bundle_name_the_value_or_the_base() {
+    const BASE: &str = "apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: echo.v0.0.0, annotations: {categories: Echoes}}
+spec: {version: 0.0.0, maintainers: [{name: Q, email: nope}], provider: {name: \"\"}}";
+    let package = "{package: echo, version: 0.1.0, release: '1', base: base.yaml, provider: {name: ''},
+        links: [{name: Docs, url: docs}], annotations: {capabilities: Wow},
+        csv: {spec: {minKubeVersion: null, nonsense: 1, links: [{name: Docs, url: docs}]}}}";
+    let generated =
+        Input { texts: &[CRD, DEPLOYMENT, RBAC, BASE], package: Some(package), ..Input::default() }.run();
+    assert!(!generated.files.is_empty(), "{:?}", generated.findings);
+    let file = |(path, text)| BundleFile { path, content: Content::Text(text) };
+    let files = generated.files.into_iter().map(file);
+    let files = BundleFiles { name: "bundle".into(), files: files.collect() };
+    let mut said = validate::validate(&Bundle::parse(&files), validate::SUITES);
+    let file = PackageFile::parse(Source::new("olmkit.yaml", package)).unwrap();
+    keys::trace(&mut said, &file, Some(("base.yaml", BASE)));
+    let said = said.iter().filter_map(|finding| {
+        let made_by = &finding.place.as_ref()?.made_by;
+        let key = made_by.key.as_deref().or(made_by.base.as_deref())?;
+        Some(format!("{} {key}", finding.code.name))
+    });
+    let said: Vec<String> = said.collect();
+    for expected in [
+        "csv-name-convention release",
+        "csv-link-url-invalid csv.spec.links",
+        "csv-field-unknown csv.spec.nonsense",
+        "csv-min-kube-version-missing csv.spec.minKubeVersion",
+        "csv-capability-unknown annotations.capabilities",
+        "csv-category-unknown base.yaml",
+        "csv-maintainer-email-invalid base.yaml",
+        "csv-provider-missing provider",
+        "csv-icon-missing icon",
+    ] {
+        assert!(said.iter().any(|own| own == expected), "{expected}: {said:#?}");
+    }
+}
+
+#[test]
+fn a_dependency_that_is_refused_is_shown_in_the_package_file() {
+    let package = "package: echo\nversion: 0.1.0\ndependencies:\n- {type: olm.package, value: {packageName: x}}\n- {type: olm.gvk, value: {group: a, version: v1}}\n";
+    let run = Input { texts: &[CRD, DEPLOYMENT, RBAC], package: Some(package), ..Input::default() }.run();
+    insta::assert_snapshot!(run.lines(), @r"
+    error[dependency-package-invalid] olmkit.yaml:4:23: a dependency on a package has no `version` (write a range of full versions, such as `>=1.2.0 <2.0.0` or `1.x`)
+    error[dependency-gvk-incomplete] olmkit.yaml:5:19: a dependency on an API has no `kind` (name `group`, `version` and `kind` of the API that another operator provides)
+    ");
 }
