@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use olmkit_catalog::diff::{
     ChannelDiff, Diff, Edges, EntryDiff, Kind, OtherDiff, PackageDiff, PathDiff, Stranded,
 };
+use serde::Serialize;
 
 use super::markdown::acts;
 use super::paths::{MAX_HOPS, hops, one_line, short};
@@ -29,8 +30,17 @@ impl Compared {
 
 impl Answer for Compared {
     fn json(&self) -> String {
+        /// [`Diff`] as it is printed: one of a large catalog is not copied for what is denied.
+        #[derive(Serialize)]
+        struct Report<'d> {
+            schema: &'static str,
+            packages: &'d [PackageDiff],
+            others: &'d [OtherDiff],
+            denied: Vec<String>,
+        }
+        let Diff { schema, packages, others, .. } = &self.diff;
         let denied = self.denied().into_iter().map(|(denied, count)| plural(count, denied.noun())).collect();
-        pretty(&Diff { denied, ..self.diff.clone() })
+        pretty(&Report { schema, packages, others, denied })
     }
 
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
