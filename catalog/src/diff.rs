@@ -175,7 +175,7 @@ pub struct PathDiff {
     pub from: String,
     /// The channel's head, where the path ends.
     pub to: String,
-    /// The bundles that are installed one after another, `from` not among them: of more than ten the first nine and the last.
+    /// The bundles that are installed one after another, `from` not among them: of more than fifty the first ones and the last.
     pub hops: Vec<String>,
     /// How many hops are left out before the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -484,7 +484,7 @@ fn deprecations(old: &index::Package<'_, '_>, new: &index::Package<'_, '_>) -> V
 }
 
 /// As many hops of a path are listed: all those of a long channel would add up to its square.
-const MAX_HOPS: usize = 10;
+const MAX_HOPS: usize = 50;
 
 /// Where a channel leads each version, under the rules of OLM v0.
 struct Leads<'p, 'c, 'a> {

@@ -47,7 +47,7 @@ pub struct UpgradePath<'p> {
     /// The installed bundle.
     pub from: &'p str,
     /// The bundles that are installed one after another, `from` not among them. Where several ways of a channel are listed, of more
-    /// than fifty hops the first ones and the last.
+    /// than a hundred hops the first ones and the last.
     pub hops: Vec<&'p str>,
     /// How many hops are left out before the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ pub enum PathError {
 }
 
 /// As many hops are listed of one of several ways: all those of a long channel would add up to its square.
-const MAX_HOPS: usize = 50;
+const MAX_HOPS: usize = 100;
 
 /// The ways that were asked for, sorted by package, channel and version, made one at a time.
 #[derive(Clone, Debug)]

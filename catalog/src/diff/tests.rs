@@ -120,14 +120,14 @@ fn the_paths_of_a_long_channel_do_not_add_up_to_its_square() {
         at => format!(", {{name: p.v1.{at}.0, replaces: p.v1.{}.0}}", at - 1),
     };
     let chain = |length: usize| catalog(&(0..length).map(entry).collect::<String>(), &[]);
-    let short = found(&CatalogFiles::default(), &chain(11)).packages.remove(0);
-    assert_eq!((short.paths_gained[0].hops.len(), short.paths_gained[0].hops_left_out), (10, None));
+    let short = found(&CatalogFiles::default(), &chain(51)).packages.remove(0);
+    assert_eq!((short.paths_gained[0].hops.len(), short.paths_gained[0].hops_left_out), (50, None));
     let long = found(&CatalogFiles::default(), &chain(10_000)).packages.remove(0);
     let path = &long.paths_gained[0];
-    assert_eq!((path.from.as_str(), path.hops.len(), path.hops_left_out), ("p.v1.0.0", 10, Some(9_989)));
+    assert_eq!((path.from.as_str(), path.hops.len(), path.hops_left_out), ("p.v1.0.0", 50, Some(9_949)));
     assert_eq!(
-        (path.hops[8].as_str(), path.hops[9].as_str(), path.to.as_str()),
-        ("p.v1.9.0", "p.v1.9999.0", "p.v1.9999.0")
+        (path.hops[48].as_str(), path.hops[49].as_str(), path.to.as_str()),
+        ("p.v1.49.0", "p.v1.9999.0", "p.v1.9999.0")
     );
     assert_eq!(long.paths_gained.len(), 9_999);
     // Each of them is looked for in a channel that has none of them.
