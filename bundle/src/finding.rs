@@ -316,8 +316,8 @@ impl Finding {
     }
 }
 
-/// Of one kind no more findings are kept: each takes many times the few bytes that it may be about.
-pub(crate) const MOST_OF_A_KIND: usize = 20_000;
+/// Of one kind no more findings are kept: each takes many times the few bytes that it may be about, and no report shows more.
+pub(crate) const MOST_OF_A_KIND: usize = 10_000;
 
 /// Findings as they are collected; in the end sorted, each once. Of a kind that is met very often the first ones are kept, and the
 /// others counted.

@@ -93,8 +93,9 @@ impl<'a> Source<'a> {
     /// The text of a line counted from 1, without its line break; empty beyond the end.
     pub fn line(&self, line: u32) -> &'a str {
         let Some(start) = self.line_start(line) else { return "" };
-        let rest = self.text.get(start as usize..).unwrap_or("");
-        rest.split('\n').next().unwrap_or("").trim_end_matches('\r')
+        // A file of one line may have a finding for every few bytes: its end is looked up, not searched for.
+        let end = self.behind_break(line).map_or(self.text.len(), |next| next as usize - 1);
+        self.text.get(start as usize..end).unwrap_or("").trim_end_matches('\r')
     }
 
     /// The offset of the first byte of a line counted from 1; none beyond the end.

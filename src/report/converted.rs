@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use olmkit_bundle::convert::Conversion;
 use olmkit_bundle::finding::Level;
 
-use super::findings::{finding_json, write_finding};
+use super::findings::{finding_json, write_findings};
 use super::plural;
 use super::{Answer, json, pretty, printable};
 use crate::actions::convert::Converted;
@@ -31,7 +31,7 @@ impl Answer for Converted {
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         let Conversion { bundles, findings, .. } = &self.conversion;
         let shown = findings.iter().filter(|found| found.level != Level::Info || !progress::is_hidden());
-        shown.into_iter().try_for_each(|finding| write_finding(finding, talk))?;
+        write_findings(shown, talk)?;
         if bundles.is_empty() {
             let errors = findings.iter().filter(|finding| finding.level == Level::Error).count();
             return writeln!(talk, "nothing was written because of {}", plural(errors, "error"));

@@ -17,6 +17,12 @@ use crate::exit::Exit;
 
 /// More findings are counted and not shown, in whatever format: each takes several times what it is about.
 pub(super) const MAX_SHOWN: usize = 10_000;
+/// Of one kind in one file, text shows so many: the others are mended the same way.
+const MAX_OF_A_KIND: usize = 20;
+/// Findings that text shows altogether.
+const MAX_IN_TEXT: usize = 300;
+/// Kinds and files of which text says how many more there are.
+const MAX_COUNTED: usize = 50;
 
 impl Checked {
     pub(super) fn count(&self, level: Level) -> usize {
@@ -25,7 +31,7 @@ impl Checked {
 
     /// The findings to show, in their order: where there are more than [`MAX_SHOWN`], those that weigh most.
     pub(super) fn shown(&self) -> Vec<&Finding> {
-        worst(&self.findings, MAX_SHOWN)
+        worst(self.findings.iter().collect(), MAX_SHOWN)
     }
 
     /// How many findings are left out, if any are.
@@ -41,8 +47,8 @@ impl Checked {
 }
 
 /// So many findings, errors before warnings, in the order that they have.
-fn worst(findings: &[Finding], most: usize) -> Vec<&Finding> {
-    let mut shown: Vec<_> = findings.iter().enumerate().collect();
+fn worst(findings: Vec<&Finding>, most: usize) -> Vec<&Finding> {
+    let mut shown: Vec<_> = findings.into_iter().enumerate().collect();
     if shown.len() > most {
         shown.sort_by_key(|(_, finding)| Reverse(finding.level));
         shown.truncate(most);
@@ -70,10 +76,7 @@ impl Answer for Checked {
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         // There may be very many, and standard output is written line by line.
         let mut out = io::BufWriter::new(out);
-        self.shown().into_iter().try_for_each(|finding| write_finding(finding, &mut out))?;
-        if let Some(more) = self.left_out_text() {
-            writeln!(out, "{more}\n")?;
-        }
+        write_findings(&self.findings, &mut out)?;
         if self.inputs.len() > 1 {
             self.write_table(&mut out)?;
         }
@@ -160,8 +163,47 @@ fn place_json(place: &Place) -> json::Old {
     json::Old { path: place.path.clone(), line: place.position.map(|position| position.line) }
 }
 
+/// Findings for people: of each kind the first ones in every file, and how many more there are. Of very many, the errors.
+pub(super) fn write_findings<'f>(
+    findings: impl IntoIterator<Item = &'f Finding>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut counts = BTreeMap::new();
+    let first = findings.into_iter().filter(|finding| {
+        let count = counts.entry(kind_and_file(finding)).or_insert(0);
+        *count += 1;
+        *count <= MAX_OF_A_KIND
+    });
+    for finding in worst(first.collect(), MAX_IN_TEXT) {
+        write_finding(finding, out)?;
+        if let Some(count) = counts.get_mut(&kind_and_file(finding)) {
+            *count -= 1;
+        }
+    }
+    counts.retain(|_, count| *count > 0);
+    for ((_, code, file), count) in counts.iter().take(MAX_COUNTED) {
+        let place = if file.is_empty() { String::new() } else { format!(" in {}", one_line(file)) };
+        writeln!(out, "and {count} more [{code}]{place}")?;
+    }
+    let others: usize = counts.values().skip(MAX_COUNTED).sum();
+    if others > 0 {
+        writeln!(out, "and {} of other kinds and in other files", plural(others, "more finding"))?;
+    }
+    if counts.is_empty() {
+        Ok(())
+    } else {
+        writeln!(out, "`--output json` shows up to {MAX_SHOWN} findings\n")
+    }
+}
+
+/// What findings have in common of which text shows the first ones alone; in order, those that weigh most.
+fn kind_and_file(finding: &Finding) -> (Reverse<Level>, &str, &str) {
+    let file = finding.place.as_ref().map_or(&finding.input, |place| &place.path);
+    (Reverse(finding.level), finding.code.name, file.as_str())
+}
+
 /// A finding for people, with an empty line behind it.
-pub(super) fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
+fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
     let severity = match finding.level {
         Level::Error => Severity::ERROR,
         Level::Warning => Severity::WARNING,
@@ -234,4 +276,42 @@ fn clean(text: &str, start: usize, end: usize) -> (String, usize, usize) {
     let (before, marked, after) = (part(0, start), part(start, end), part(end, text.len()));
     let (start, end) = (before.len(), before.len() + marked.len());
     (before + &marked + &after, start, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use olmkit_bundle::finding::Code;
+
+    use super::*;
+
+    static ODD: Code = Code { name: "odd", level: Level::Warning, suite: "own", docs: "" };
+    static BROKEN: Code = Code { name: "broken", level: Level::Error, suite: "own", docs: "" };
+
+    fn text(findings: &[Finding]) -> String {
+        let mut out = Vec::new();
+        write_findings(findings, &mut out).unwrap();
+        anstream::adapter::strip_str(&String::from_utf8(out).unwrap()).to_string()
+    }
+
+    #[test]
+    fn of_a_kind_that_a_file_has_often_text_shows_the_first_ones() {
+        let odd = |file: &str| Finding::new(&ODD, "x").at(Place::file(file));
+        let often = vec![odd("a.yaml"); MAX_OF_A_KIND + 5];
+        let text = text(&[often, vec![odd("b.yaml"), Finding::new(&BROKEN, "y")]].concat());
+        assert_eq!(text.matches("warning[odd]").count(), MAX_OF_A_KIND + 1, "{text}");
+        assert!(text.contains("\nand 5 more [odd] in a.yaml\n") && text.contains("error[broken]"), "{text}");
+        assert!(!text.contains("in b.yaml"), "{text}");
+    }
+
+    #[test]
+    fn of_very_many_findings_text_shows_the_errors() {
+        let file = |at: usize| Place::file(format!("{at}.yaml"));
+        let mut all: Vec<_> = (0..MAX_IN_TEXT + 60).map(|at| Finding::new(&ODD, "x").at(file(at))).collect();
+        all.push(Finding::new(&BROKEN, "y"));
+        let text = text(&all);
+        assert_eq!(text.matches("warning[odd]").count(), MAX_IN_TEXT - 1);
+        assert_eq!(text.matches("\nand 1 more [odd] in ").count(), MAX_COUNTED);
+        assert!(text.contains("error[broken]: y"), "{text}");
+        assert!(text.contains("\nand 11 more findings of other kinds and in other files\n"), "{text}");
+    }
 }

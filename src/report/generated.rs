@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use olmkit_bundle::finding::Level;
 
-use super::findings::{finding_json, write_finding};
+use super::findings::{finding_json, write_findings};
 use super::plural;
 use super::unified::{unified, write_unified};
 use super::{Answer, Format, json, pretty, printable};
@@ -67,7 +67,7 @@ impl Answer for GeneratedBundle {
 
     fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
         let shown = self.findings.iter().filter(|found| found.level != Level::Info || !progress::is_hidden());
-        shown.into_iter().try_for_each(|finding| write_finding(finding, talk))?;
+        write_findings(shown, talk)?;
         if let Some(base) = &self.base {
             writeln!(talk, "base: {}", printable(&base.display().to_string()))?;
         }
