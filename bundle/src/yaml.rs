@@ -93,7 +93,7 @@ pub enum Value<'a> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mapping<'a> {
     entries: Vec<Entry<'a>>,
-    /// The positions of the entries in the order of their keys; empty for small maps, which are searched one by one.
+    /// The positions of the entries in the order of their keys, by [`go::by_field`]; empty for small maps, which are searched one by one.
     by_key: Box<[u32]>,
 }
 
@@ -436,7 +436,8 @@ impl<'a> Mapping<'a> {
         if entries.len() > LINEAR_KEYS {
             // Fewer than 4 billion: every entry takes a byte of a text that is shorter.
             by_key.extend(0..entries.len() as u32);
-            by_key.sort_unstable_by_key(|at| &entries[*at as usize].key);
+            by_key
+                .sort_unstable_by(|a, b| go::by_field(&entries[*a as usize].key, &entries[*b as usize].key));
         }
         Self { entries, by_key: by_key.into() }
     }
@@ -462,7 +463,7 @@ impl<'a> Mapping<'a> {
         if self.by_key.is_empty() {
             return self.entries.iter().find(|entry| entry.key == key);
         }
-        let found = self.by_key.binary_search_by(|at| self.entries[*at as usize].key.as_ref().cmp(key));
+        let found = self.by_key.binary_search_by(|at| go::by_field(&self.entries[*at as usize].key, key));
         found.ok().map(|at| &self.entries[self.by_key[at] as usize])
     }
 
@@ -473,7 +474,13 @@ impl<'a> Mapping<'a> {
 
     /// The key as it stands, in whatever case, with its value.
     pub fn entry_folded(&self, key: &str) -> Option<&Entry<'a>> {
-        go::entry_of(key, &self.entries, |entry| &entry.key)
+        if self.by_key.is_empty() {
+            return go::entry_of(key, &self.entries, |entry| &entry.key);
+        }
+        let of = |at: &u32| &self.entries[*at as usize];
+        let end = self.by_key.partition_point(|at| go::compare_folded(&of(at).key, key).is_le());
+        let last = self.by_key[..end].last().map(of)?;
+        go::same_field(&last.key, key).then_some(last)
     }
 
     /// Every entry, in the order of the file.

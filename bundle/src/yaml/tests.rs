@@ -242,9 +242,15 @@ fn of_two_spellings_of_a_field_the_last_in_order_counts() {
         ("{displayName: a, displayname: b}", "displayName", "b"),
         ("{DISPLAYNAME: a, displayName: b}", "displayName", "b"),
     ] {
-        let document = first_document(text).unwrap();
-        let mapping = document.root.as_mapping().unwrap();
-        assert_eq!(mapping.get_folded(field).and_then(Node::as_str), Some(expected), "{text}");
+        // Large maps are searched in another way.
+        let others: String = (0..30).map(|at| format!(", Key{at}: x, v{at}: x")).collect();
+        for text in [text.to_owned(), text.replace('}', &format!("{others}}}"))] {
+            let document = first_document(&text).unwrap();
+            let mapping = document.root.as_mapping().unwrap();
+            assert_eq!(mapping.get_folded(field).and_then(Node::as_str), Some(expected), "{text}");
+            assert_eq!(mapping.get_folded("key"), None);
+            assert!(mapping.iter().all(|entry| mapping.entry(&entry.key) == Some(entry)), "{text}");
+        }
     }
 }
 
