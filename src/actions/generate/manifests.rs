@@ -1,5 +1,6 @@
 //! Where manifests come from: files, directories, standard input, and what kustomize and Helm make.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -145,6 +146,9 @@ impl Inputs {
         if inputs.is_empty() && is_sent() {
             inputs.paths.push(STANDARD_INPUT.into());
         }
+        inputs.paths = named_once(&inputs.paths);
+        inputs.kustomize = named_once(&inputs.kustomize);
+        inputs.helm.charts = named_once(&inputs.helm.charts);
         Ok(inputs)
     }
 
@@ -194,13 +198,24 @@ pub(super) fn read_samples(paths: &[PathBuf], output: &Output) -> Result<(Vec<Na
     Ok((texts, unread))
 }
 
+/// Paths without those that lead to the same file or directory as one before.
+fn named_once(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut seen = BTreeSet::new();
+    paths.iter().filter(|path| seen.insert(place_of(path))).cloned().collect()
+}
+
+/// Where a path leads, however it is written.
+fn place_of(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
 fn read_each(
     paths: &[PathBuf],
     output: &Output,
     on_error: &mut dyn FnMut(files::FileError) -> Result<(), files::FileError>,
 ) -> Result<Vec<Named>, Failure> {
-    let mut texts = Vec::new();
-    for path in paths {
+    let (mut texts, mut seen) = (Vec::new(), BTreeSet::new());
+    for path in &named_once(paths) {
         if path.as_os_str() == STANDARD_INPUT {
             texts.push(("<stdin>".to_owned(), files::read_stdin(MAX_BYTES)?));
             continue;
@@ -213,7 +228,8 @@ fn read_each(
             vec![path.clone()]
         };
         for file in files {
-            if file == *path || is_manifest(&file) && !output.contains(&file) {
+            let is_read = file == *path || is_manifest(&file) && !output.contains(&file);
+            if is_read && seen.insert(place_of(&file)) {
                 match files::read_text(&file) {
                     Ok(text) => texts.push((file.display().to_string(), text)),
                     Err(error) => on_error(error)?,
