@@ -8,8 +8,10 @@
 /// assert_eq!(nearest("foo", ["description"]), None);
 /// ```
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = candidates.into_iter().map(|candidate| (distance(word, candidate), candidate));
-    let (distance, candidate) = scored.min()?;
+    // A word of another length is another word: the letters need not be compared.
+    let near = |candidate: &&str| candidate.len().abs_diff(word.len()) <= candidate.len().max(word.len()) / 2;
+    let near = candidates.into_iter().filter(near).take(MOST_COMPARED);
+    let (distance, candidate) = near.map(|candidate| (distance(word, candidate), candidate)).min()?;
     let letters = candidate.chars().count();
     // One slip in three letters is a slip; more is another word.
     (distance < letters && distance * 3 <= letters.max(3)).then_some(candidate)
@@ -19,6 +21,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(word, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
 }
+
+/// Candidates that are compared letter by letter: a file may have as many of them as it has mistakes.
+const MOST_COMPARED: usize = 1000;
+/// Letters of a word that are compared, which takes the square of them.
+const MOST_LETTERS: usize = 256;
 
 /// The most candidates that a sentence names.
 const MOST: usize = 10;
@@ -44,5 +51,6 @@ pub fn some_of<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 
 /// How far two words are apart, in letters; large and small ones are the same.
 fn distance(word: &str, candidate: &str) -> usize {
-    strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase())
+    let letters = |text: &str| text.chars().take(MOST_LETTERS).collect::<String>().to_lowercase();
+    strsim::damerau_levenshtein(&letters(word), &letters(candidate))
 }
