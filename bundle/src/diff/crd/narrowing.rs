@@ -16,6 +16,9 @@ use crate::schema::format::is_checked;
 use crate::source::Span;
 use crate::yaml::{Document, Entry, Node, Value, first_document};
 
+/// Values of an enum that a sentence names.
+const MOST_VALUES: usize = 20;
+
 /// One change of a schema.
 #[derive(Debug)]
 pub(super) struct Change {
@@ -180,7 +183,10 @@ impl<'b> Walk<'b> {
         };
         let (from, to) = (values(pair.old), values(pair.new));
         let show = |values: Vec<&String>| {
-            values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
+            let shown = values.iter().take(MOST_VALUES).map(|value| format!("`{value}`"));
+            let more = values.len().checked_sub(MOST_VALUES).filter(|more| *more > 0);
+            let more = more.map(|more| format!(" and {more} more values")).unwrap_or_default();
+            shown.collect::<Vec<_>>().join(", ") + &more
         };
         let removed: Vec<_> = from.difference(&to).collect();
         let added: Vec<_> = to.difference(&from).collect();
