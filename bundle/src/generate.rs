@@ -188,14 +188,8 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     allow(package, &mut findings);
     if !findings.has_errors() {
         let suites: &[&str] = if compat.is_some() { &[OLM] } else { &[OLM, INSTALL] };
-        let inputs = Inputs {
-            name: &name,
-            files: &files,
-            draft: &draft,
-            manifests: &manifests,
-            file: package.sources.file,
-        };
-        findings.extend(self_check(&inputs, suites));
+        let inputs = Inputs::new(&name, &files, &draft, &manifests, package.sources.file);
+        findings.extend(self_check(&files, &manifests, &inputs, suites));
         allow(package, &mut findings);
     }
     let failed = findings.has_errors();
@@ -294,19 +288,25 @@ fn report_carried(manifests: &output::Manifests<'_, '_>, findings: &mut Findings
 /// The errors that the rules find in what was generated: a bundle that does not validate is not written. What was asked of the
 /// manifests is not asked again. One warning goes with them, about objects that not every cluster can have. All are told at
 /// their places in the input.
-fn self_check(inputs: &Inputs<'_, '_>, suites: &[&str]) -> Vec<Finding> {
+fn self_check(
+    files: &BTreeMap<String, String>,
+    manifests: &output::Manifests<'_, '_>,
+    inputs: &Inputs<'_, '_>,
+    suites: &[&str],
+) -> Vec<Finding> {
     let file = |(path, text): (&String, &String)| BundleFile {
         path: path.clone(),
         content: Content::Text(text.clone()),
     };
-    let files = BundleFiles { name: inputs.name.to_owned(), files: inputs.files.iter().map(file).collect() };
+    let files = BundleFiles { name: inputs.name.to_owned(), files: files.iter().map(file).collect() };
     let known: &[&Code] = if suites.contains(&INSTALL) { &objects::CODES } else { &[] };
     let found = validate_without(&Bundle::parse(&files), suites, known);
     let needs_crd = |finding: &Finding| finding.code == objects::NEEDS_CRD;
     let kept = found.into_iter().filter(|own| own.level == Level::Error || needs_crd(own));
+    let carried: BTreeMap<_, _> = manifests.carried().map(|object| (object.subject(), object)).collect();
     kept.map(|finding| {
-        let own = |object: &&Object<'_, '_>| finding.subject.as_ref() == Some(&object.subject());
-        match inputs.manifests.carried().find(own).filter(|_| needs_crd(&finding)) {
+        let own = finding.subject.as_ref().filter(|_| needs_crd(&finding));
+        match own.and_then(|subject| carried.get(subject)) {
             Some(object) => finding.at(object.place(steps!("kind"))),
             None => inputs.moved(finding),
         }

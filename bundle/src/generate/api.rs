@@ -1,6 +1,6 @@
 //! The APIs that the operator brings and needs, and examples of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::draft::{By, Draft, Origin};
 use super::input::{self, Objects};
@@ -148,7 +148,7 @@ fn apply_settings<'m>(
 ) {
     for (at, settings) in file.settings.descriptors.iter().enumerate() {
         let mine = settings.kind == kind && (settings.version.is_empty() || settings.version == version);
-        let draft = file.item("descriptors", at).filter(|_| mine);
+        let draft = mine.then(|| file.item("descriptors", at)).flatten();
         let Some(mut draft) = draft else { continue };
         let ApiSettings { hide, .. } = settings;
         for key in ["kind", "version", "hide"] {
@@ -163,11 +163,10 @@ fn apply_settings<'m>(
         }
         written.add(&draft);
         descriptors::overlay(entry, draft);
-        for hidden in hide {
-            let Some((list, path)) = hidden.split_once('.') else { continue };
-            let key = if list == "spec" { "specDescriptors" } else { "statusDescriptors" };
+        let hide: BTreeSet<_> = hide.iter().filter_map(|hidden| hidden.split_once('.')).collect();
+        for (part, key) in [("spec", "specDescriptors"), ("status", "statusDescriptors")] {
             if let Some(list) = entry.at_mut(&[key]) {
-                list.retain(|descriptor| descriptor.text("path") != path);
+                list.retain(|descriptor| !hide.contains(&(part, descriptor.text("path"))));
             }
         }
     }
@@ -175,14 +174,11 @@ fn apply_settings<'m>(
 
 fn report_unused_settings(objects: &Objects<'_>, package: &Package<'_>, findings: &mut Findings) {
     let Some(file) = package.sources.file else { return };
+    let gvks = objects.crds.iter().flat_map(|object| Crd::from(*object).gvks());
+    let versions = gvks.flat_map(|gvk| [(gvk.kind.clone(), gvk.version), (gvk.kind, String::new())]);
+    let known: BTreeSet<_> = versions.collect();
     for (at, settings) in file.settings.descriptors.iter().enumerate() {
-        let is = |object: &Object<'_, '_>| {
-            let mut gvks = Crd::from(*object).gvks();
-            gvks.any(|gvk| {
-                gvk.kind == settings.kind && (settings.version.is_empty() || gvk.version == settings.version)
-            })
-        };
-        if !objects.crds.iter().any(is) {
+        if !known.contains(&(settings.kind.clone(), settings.version.clone())) {
             let kind = format!("{} {}", settings.kind, settings.version);
             let message = format!("there is no CRD for `{}` among the manifests", kind.trim_end());
             findings.push(file.invalid(message, steps!("descriptors", at, "kind")));
@@ -198,14 +194,19 @@ pub(super) fn report_unknown_fields(
     findings: &mut Findings,
 ) {
     let mut fields = Fields::default();
+    let all: Vec<_> = objects.crds.iter().flat_map(versions).collect();
+    let (mut by_name, mut by_kind) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());
+    for own in &all {
+        by_name.entry((own.crd.as_str(), own.name.as_str())).or_default().push(own);
+        by_kind.entry(own.kind.as_str()).or_default().push(own);
+    }
     for entry in csv.at(&["spec", "customresourcedefinitions"]).map_or(&[][..], |own| own.items_of("owned")) {
-        let (name, version) = (entry.text("name"), entry.text("version"));
-        let versions = objects.crds.iter().filter(|crd| Crd::from(**crd).name() == name).flat_map(versions);
-        for crd in versions.filter(|own| own.name == version) {
+        let named = by_name.get(&(entry.text("name"), entry.text("version")));
+        for crd in named.into_iter().flatten() {
             for (list, part) in validate::descriptors::LISTS {
                 for path in entry.items_of(list).iter().filter_map(|descriptor| descriptor.get("path")) {
                     let below = (part, path.as_str().unwrap_or_default());
-                    fields.look(&crd, below, "", path.origin());
+                    fields.look(crd, below, "", path.origin());
                 }
             }
         }
@@ -216,11 +217,11 @@ pub(super) fn report_unknown_fields(
         for (number, hidden) in settings.hide.iter().enumerate() {
             let place = steps!("descriptors", at, "hide", number);
             let Some((part, path)) = hidden.split_once('.') else { continue };
-            let of_kind = |own: &SchemaOf<'_>| {
-                own.kind == settings.kind && (settings.version.is_empty() || own.name == settings.version)
-            };
-            for crd in objects.crds.iter().flat_map(versions).filter(of_kind) {
-                fields.look(&crd, (part, path), &format!("{part}."), file.origin(place));
+            let of_version =
+                |own: &&&SchemaOf<'_>| settings.version.is_empty() || own.name == settings.version;
+            let of_kind = by_kind.get(settings.kind.as_str()).into_iter().flatten();
+            for crd in of_kind.filter(of_version) {
+                fields.look(crd, (part, path), &format!("{part}."), file.origin(place));
             }
         }
     }
@@ -229,6 +230,7 @@ pub(super) fn report_unknown_fields(
 
 /// The schema of a version that is served.
 struct SchemaOf<'m> {
+    crd: String,
     kind: String,
     name: String,
     node: &'m Node<'m>,
@@ -241,9 +243,10 @@ fn versions<'m>(object: &Object<'m, 'm>) -> Vec<SchemaOf<'m>> {
         return Vec::new();
     }
     let served = crd.versions().into_iter().filter(CrdVersion::is_served);
+    let (own, kind) = (crd.name(), crd.kind());
     let of = |version: CrdVersion<'m, 'm>| {
-        let (kind, name) = (crd.kind().into_owned(), version.name.to_string());
-        Some(SchemaOf { kind, name, node: schema(object, version.node)? })
+        let node = schema(object, version.node)?;
+        Some(SchemaOf { crd: own.to_string(), kind: kind.to_string(), name: version.name.to_string(), node })
     };
     served.filter_map(of).collect()
 }
@@ -273,17 +276,10 @@ impl<'a> Fields<'a> {
     fn unknown(self) -> Vec<Finding> {
         let Self { known, unknown } = self;
         // Lines are counted only where there is something to say.
-        let known: Vec<Place> =
-            if unknown.is_empty() { Vec::new() } else { known.iter().filter_map(Origin::place).collect() };
-        let mut said: Vec<Place> = Vec::new();
-        let mut is_new = |finding: &Finding| match &finding.place {
-            Some(place) if known.contains(place) || said.contains(place) => false,
-            Some(place) => {
-                said.push(place.clone());
-                true
-            }
-            None => true,
-        };
+        let known = known.iter().filter(|_| !unknown.is_empty());
+        let mut seen: HashSet<Place> = known.filter_map(Origin::place).collect();
+        let mut is_new =
+            |finding: &Finding| finding.place.as_ref().is_none_or(|place| seen.insert(place.clone()));
         let unknown = unknown.into_iter().filter(|finding| is_new(finding)).collect();
         validate::descriptors::by_field(unknown)
     }

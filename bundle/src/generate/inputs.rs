@@ -1,26 +1,34 @@
 //! Places in a bundle that was made, as places in what it was made of: nobody can open a file that was not written.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::draft::{By, Draft, Value};
 use super::output;
 use super::package_file::PackageFile;
 use crate::finding::{Finding, Place};
+use crate::parse::Object;
 use crate::source::Source;
-use crate::yaml::{self, Node, Step, Value as Yaml};
+use crate::yaml::{self, Document, Node, Step, Value as Yaml};
 
 /// What a bundle was made of.
 pub(super) struct Inputs<'d, 'm> {
     /// The bundle's name, which its paths begin with.
     pub(super) name: &'d str,
     /// Its texts by path.
-    pub(super) files: &'d BTreeMap<String, String>,
+    files: BTreeMap<&'d str, Text<'d, 'm>>,
     /// The ClusterServiceVersion with the origin of everything in it.
-    pub(super) draft: &'d Draft<'m>,
-    /// What it carries of the manifests.
-    pub(super) manifests: &'d output::Manifests<'d, 'm>,
+    draft: &'d Draft<'m>,
     /// The package file.
-    pub(super) file: Option<&'d PackageFile<'d>>,
+    file: Option<&'d PackageFile<'d>>,
+}
+
+/// A text of a bundle. There may be a finding for every line of it: it is read once, when the first one asks.
+struct Text<'d, 'm> {
+    source: Source<'d>,
+    document: OnceCell<Option<Document<'d>>>,
+    /// The manifest that it carries.
+    object: Option<&'d Object<'m, 'm>>,
 }
 
 /// Where something in a bundle comes from.
@@ -33,7 +41,28 @@ enum Input {
     Nowhere,
 }
 
-impl Inputs<'_, '_> {
+impl<'d, 'm> Inputs<'d, 'm> {
+    pub(super) fn new(
+        name: &'d str,
+        files: &'d BTreeMap<String, String>,
+        draft: &'d Draft<'m>,
+        manifests: &output::Manifests<'d, 'm>,
+        file: Option<&'d PackageFile<'d>>,
+    ) -> Self {
+        let text = |text: &'d String| Text {
+            source: Source::new("", text),
+            document: OnceCell::new(),
+            object: None,
+        };
+        let mut files: BTreeMap<_, _> = files.iter().map(|(path, own)| (path.as_str(), text(own))).collect();
+        for object in manifests.carried() {
+            if let Some(text) = files.get_mut(format!("manifests/{}", output::file_name(object)).as_str()) {
+                text.object.get_or_insert(object);
+            }
+        }
+        Self { name, files, draft, file }
+    }
+
     /// The finding at the place of the input that it is about.
     pub(super) fn moved(&self, mut finding: Finding) -> Finding {
         let Some(input) = finding.place.as_ref().and_then(|place| self.of(place)) else { return finding };
@@ -55,37 +84,40 @@ impl Inputs<'_, '_> {
     fn of(&self, place: &Place) -> Option<Input> {
         let path = place.path.strip_prefix(self.name)?.strip_prefix('/')?;
         let text = self.files.get(path)?;
-        let is_of = |object: &_| path == format!("manifests/{}", output::file_name(object));
-        if let Some(object) = self.manifests.carried().find(|object| is_of(object)) {
-            return Some(Input::Place(at_place(text, place, |steps| object.place(steps))));
+        if let Some(object) = text.object {
+            return Some(Input::Place(object.place(&text.steps(place))));
         }
         // Their lists are those of the package file.
         if let (true, Some(file)) = (output::LISTS.map(|(_, path)| path).contains(&path), self.file) {
-            return Some(Input::Place(at_place(text, place, |steps| file.place(steps))));
+            return Some(Input::Place(file.place(&text.steps(place))));
         }
         let is_csv = path.ends_with(output::CSV_ENDING);
-        Some(if is_csv { at_place(text, place, |steps| origin(self.draft, steps)) } else { Input::Nowhere })
+        Some(if is_csv { origin(self.draft, &text.steps(place)) } else { Input::Nowhere })
     }
 }
 
-/// Calls a function with the path of the value that a place of a text marks.
-fn at_place<T>(text: &str, place: &Place, found: impl FnOnce(&[Step<'_>]) -> T) -> T {
-    let document = yaml::first_document(text).ok();
-    let mut steps = Vec::new();
-    if let (Some(document), Some(position)) = (&document, place.position) {
-        let start = Source::new("", text).line_start(position.line).unwrap_or(0) as usize;
-        let before = text[start..].chars().take(position.column as usize - 1).map(char::len_utf8);
-        let offset = start + before.sum::<usize>();
-        walk(&document.root, offset as u32, &mut steps);
+impl Text<'_, '_> {
+    /// The path of the value that a place of the text marks.
+    fn steps(&self, place: &Place) -> Vec<Step<'_>> {
+        let document = self.document.get_or_init(|| yaml::first_document(self.source.text()).ok());
+        let mut steps = Vec::new();
+        if let (Some(document), Some(position)) = (document, place.position) {
+            let start = self.source.line_start(position.line).unwrap_or(0) as usize;
+            let rest = self.source.text()[start..].chars();
+            let offset = start + rest.take(position.column as usize - 1).map(char::len_utf8).sum::<usize>();
+            walk(&document.root, offset as u32, &mut steps);
+        }
+        steps
     }
-    found(&steps)
 }
 
 /// The steps to the innermost value that a byte belongs to, its key included.
 fn walk<'n>(node: &'n Node<'_>, offset: u32, steps: &mut Vec<Step<'n>>) {
     match &node.value {
         Yaml::Mapping(map) => {
-            if let Some(entry) = map.iter().rfind(|entry| entry.key_span.start <= offset) {
+            let entries = map.iter().as_slice();
+            let behind = entries.partition_point(|entry| entry.key_span.start <= offset);
+            if let Some(entry) = entries[..behind].last() {
                 steps.push(Step::Key(&entry.key));
                 if entry.value.span.start <= offset {
                     walk(&entry.value, offset, steps);
@@ -93,7 +125,7 @@ fn walk<'n>(node: &'n Node<'_>, offset: u32, steps: &mut Vec<Step<'n>>) {
             }
         }
         Yaml::Sequence(items) => {
-            if let Some(index) = items.iter().rposition(|item| item.span.start <= offset) {
+            if let Some(index) = items.partition_point(|item| item.span.start <= offset).checked_sub(1) {
                 steps.push(Step::Index(index));
                 walk(&items[index], offset, steps);
             }

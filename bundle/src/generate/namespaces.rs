@@ -106,14 +106,15 @@ fn of_subject<'m>(kept: &Kept<'_, 'm>, subject: &Node<'m>, workload: &Workload<'
 /// Whether a service account is probably that of a Deployment, in a wrong namespace: nothing makes it there, and the
 /// binding does not name that of the Deployment.
 fn is_astray(kept: &Kept<'_, '_>, account: &str, namespace: &str, workload: &Workload<'_>) -> bool {
-    let deployed = |own: &Account<'_>| own.is_deployed() && own.name == account;
+    let is_deployed = workload.named(account).any(Account::is_deployed);
     let is_made = kept.accounts.iter().any(|own| own.name() == account && input::namespace(own) == namespace);
     let subjects = kept.binding.root.get("subjects").and_then(Node::as_sequence).unwrap_or(&[]);
     let names_own = subjects.iter().filter_map(ServiceAccount::of).any(|subject| {
-        subject.name == account && workload.account(account, subject.namespace).is_some_and(deployed)
+        subject.name == account
+            && workload.account(account, subject.namespace).is_some_and(Account::is_deployed)
     });
     // Every namespace has an account `default`.
-    account != "default" && workload.accounts.iter().any(deployed) && !is_made && !names_own
+    account != "default" && is_deployed && !is_made && !names_own
 }
 
 /// One finding for each service account.

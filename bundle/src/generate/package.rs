@@ -1,6 +1,7 @@
 //! What is known of a package beyond its manifests: the command line, the package file and Cargo.toml put together and
 //! checked.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -20,7 +21,7 @@ use crate::annotations::is_generated;
 use crate::csv::Icon;
 use crate::finding::Finding;
 use crate::names::{ChannelName, CsvName, ImageRef, PackageName};
-use crate::suggest::did_you_mean;
+use crate::suggest::{did_you_mean, some_of};
 use crate::version::{Release, Version, VersionRange};
 use crate::yaml::Step;
 
@@ -190,13 +191,7 @@ impl<'f> Package<'f> {
             given if !given.is_empty() => given,
             _ => check.channels(&settings.channels),
         };
-        for (at, channel) in channels.iter().enumerate() {
-            if channels[..at].contains(channel) {
-                let message = format!("the channel `{channel}` is given twice");
-                check.fail_of(channels_flag, message, &["channels".into(), at.into()]);
-                check.last_help("name every channel once".into());
-            }
-        }
+        check.each_once(&channels, channels_flag);
         for (at, image) in overrides.images.iter().enumerate() {
             let other =
                 overrides.images[..at].iter().find(|other| other.name == image.name && *other != image);
@@ -216,10 +211,11 @@ impl<'f> Package<'f> {
             && !settings.channels.iter().any(|named| named == channel.as_str())
         {
             let message = format!("the default channel `{channel}` is not among the channels");
-            let names: Vec<_> = channels.iter().map(|own| format!("`{own}`")).collect();
             check.fail_of(default_flag, message, &["defaultChannel".into()]);
-            if !names.is_empty() {
-                check.last_help(format!("the channels are {}", names.join(", ")));
+            if !channels.is_empty() {
+                let names: Vec<_> = channels.iter().map(|own| format!("`{own}`")).collect();
+                let names = some_of(channel.as_str(), names.iter().map(String::as_str));
+                check.last_help(format!("the channels are {names}"));
             }
         }
         check.settings(&settings);
@@ -263,13 +259,15 @@ impl<'f> Package<'f> {
         })
     }
 
-    /// Where an extra service account is asked for.
-    pub(super) fn origin_of_extra_account(&self, name: &str) -> Origin<'f> {
-        let at = self.settings.extra_service_accounts.iter().position(|own| own == name);
-        match self.sources.file.zip(at) {
-            Some((file, at)) => file.origin(&["extraServiceAccounts".into(), at.into()]),
-            None => Origin::unwritten(By::Flag("--extra-service-accounts")),
-        }
+    /// The extra service accounts, each once, and where they are asked for.
+    pub(super) fn extra_accounts(&self) -> impl Iterator<Item = (&String, Origin<'f>)> {
+        let written = self.settings.extra_service_accounts.len();
+        let mut seen = BTreeSet::new();
+        let once = self.extra_service_accounts.iter().enumerate().filter(move |(_, name)| seen.insert(*name));
+        once.map(move |(at, name)| match self.sources.file.filter(|_| at < written) {
+            Some(file) => (name, file.origin(&["extraServiceAccounts".into(), at.into()])),
+            None => (name, Origin::unwritten(By::Flag("--extra-service-accounts"))),
+        })
     }
 
     /// The name of the ClusterServiceVersion: `PACKAGE.vVERSION`, and `PACKAGE-vVERSION-RELEASE` where there is a
@@ -383,6 +381,18 @@ impl<'f> Check<'f> {
             parsed.extend(DEFAULT_CHANNEL.parse::<ChannelName>());
         }
         parsed
+    }
+
+    /// Names the channels that are given twice.
+    fn each_once(&mut self, channels: &[ChannelName], flag: Option<&str>) {
+        let mut given = BTreeSet::new();
+        for (at, channel) in channels.iter().enumerate() {
+            if !given.insert(channel.as_str()) {
+                let message = format!("the channel `{channel}` is given twice");
+                self.fail_of(flag, message, &["channels".into(), at.into()]);
+                self.last_help("name every channel once".into());
+            }
+        }
     }
 
     /// The values that have a form or a fixed set of words.

@@ -66,11 +66,12 @@ pub(super) fn derive<'m>(
     findings.extend(namespaces::of_accounts(&join.fixed, workload));
     let Join { mut leftovers, gone, .. } = join;
     let mut gone = gone;
-    let granted = |name: &str| {
-        permissions.iter().chain(&cluster_permissions).any(|entry| entry.text("serviceAccountName") == name)
-    };
+    let granted =
+        permissions.iter().chain(&cluster_permissions).map(|entry| entry.text("serviceAccountName"));
+    let mut granted: BTreeSet<String> = granted.map(str::to_owned).collect();
     // OLM makes the accounts that it grants something to, and no others.
-    let made = |account: &Account<'_>| compat.is_some() || account.is_deployed() || granted(&account.name);
+    let made =
+        |account: &Account<'_>| compat.is_some() || account.is_deployed() || granted.contains(&account.name);
     let own = |object: &Object<'m, 'm>| {
         let account = workload.account(object.name(), input::namespace(object));
         account.is_some_and(made)
@@ -86,9 +87,7 @@ pub(super) fn derive<'m>(
         report_merged(workload, findings);
         let mut without_rules = Vec::<Draft<'m>>::new();
         for account in &workload.accounts {
-            let known = granted(&account.name)
-                || without_rules.iter().any(|own| own.text("serviceAccountName") == account.name);
-            if account.is_deployed() && account.name != "default" && !known {
+            if account.is_deployed() && account.name != "default" && granted.insert(account.name.clone()) {
                 let rule =
                     account.origin.by_rule("OLM creates the service accounts that it grants rights to");
                 without_rules.push(entry(account, Draft::list(Vec::new(), rule)));
@@ -160,10 +159,9 @@ fn entry<'m>(account: &Account<'m>, rules: Draft<'m>) -> Draft<'m> {
 
 /// Service accounts of one name in several namespaces are one in the operator's.
 fn report_merged(workload: &Workload<'_>, findings: &mut Findings) {
-    for (at, account) in workload.accounts.iter().enumerate() {
-        let same = |other: &&Account<'_>| other.name == account.name && other.is_deployed();
-        let Some(first) = workload.accounts[..at].iter().find(same) else { continue };
-        if account.is_deployed() {
+    for account in &workload.accounts {
+        let Some(first) = workload.named(&account.name).find(|own| own.is_deployed()) else { continue };
+        if account.is_deployed() && first.namespace != account.namespace {
             let message = format!(
                 "the service accounts `{}` of the namespaces `{}` and `{}` become one, which gets the rights of both",
                 account.name, first.namespace, account.namespace

@@ -1,6 +1,6 @@
 //! The Deployments of the install strategy, the service accounts they run as, and the platforms they run on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
@@ -33,6 +33,8 @@ pub(super) struct Workload<'m> {
     pub(super) deployments: Vec<Draft<'m>>,
     /// The service accounts that get their rights from OLM, each once.
     pub(super) accounts: Vec<Account<'m>>,
+    /// Which of them have a name.
+    named: BTreeMap<String, Vec<usize>>,
     /// The namespaces of the Deployments, those that name one; else those of their service accounts.
     pub(super) namespaces: BTreeSet<&'m str>,
     /// The namespace with the most Deployments, taken for the one that OLM installs into.
@@ -66,6 +68,7 @@ pub(super) fn derive<'m>(
     let mut workload = Workload {
         deployments: Vec::new(),
         accounts: Vec::new(),
+        named: BTreeMap::new(),
         namespaces: BTreeSet::new(),
         main: None,
         compat,
@@ -109,16 +112,14 @@ pub(super) fn derive<'m>(
         workload.namespaces.extend(Some(namespace).filter(|namespace| !namespace.is_empty()));
     }
     if workload.namespaces.is_empty() && compat.is_none() {
-        let deployed =
-            |object: &&Object<'m, 'm>| workload.accounts.iter().any(|account| account.name == object.name());
+        let deployed = |object: &&Object<'m, 'm>| workload.named.contains_key(object.name());
         let namespaces = objects.service_accounts.iter().filter(deployed).map(input::namespace);
         workload.namespaces = namespaces.filter(|namespace| !namespace.is_empty()).collect();
     }
     let count =
         |namespace: &str| objects.deployments.iter().filter(|own| input::namespace(own) == namespace).count();
     workload.main = workload.namespaces.iter().rev().max_by_key(|namespace| count(namespace)).copied();
-    for name in &package.extra_service_accounts {
-        let origin = package.origin_of_extra_account(name);
+    for (name, origin) in package.extra_accounts() {
         workload.add(Account {
             name: name.clone(),
             namespace: String::new(),
@@ -138,11 +139,19 @@ fn service_account_key(object: &Object<'_, '_>, compat: Option<Compat>) -> &'sta
 
 impl<'m> Workload<'m> {
     fn add(&mut self, account: Account<'m>) {
-        let same = |own: &&mut Account<'m>| own.name == account.name && own.namespace == account.namespace;
-        match self.accounts.iter_mut().find(same) {
-            Some(own) => own.deployments.extend(account.deployments),
-            None => self.accounts.push(account),
+        let named = self.named.entry(account.name.clone()).or_default();
+        match named.iter().find(|at| self.accounts[**at].namespace == account.namespace) {
+            Some(at) => self.accounts[*at].deployments.extend(account.deployments),
+            None => {
+                named.push(self.accounts.len());
+                self.accounts.push(account);
+            }
         }
+    }
+
+    /// The accounts of a name.
+    pub(super) fn named(&self, name: &str) -> impl Iterator<Item = &Account<'m>> {
+        self.named.get(name).into_iter().flatten().map(move |at| &self.accounts[*at])
     }
 
     /// The namespace that OLM installs into, if the Deployments name one; of several that of most of them.
@@ -170,9 +179,9 @@ impl<'m> Workload<'m> {
     pub(super) fn account(&self, name: &str, namespace: &str) -> Option<&Account<'m>> {
         let is = |own: &&Account<'m>| {
             let unsaid = namespace.is_empty() || own.namespace.is_empty() && self.is_own(namespace);
-            own.name == name && (unsaid || own.namespace == namespace)
+            unsaid || own.namespace == namespace
         };
-        self.accounts.iter().find(is)
+        self.named(name).find(is)
     }
 }
 
@@ -219,8 +228,7 @@ pub(super) fn report_unknown_accounts<'b>(
     // Every namespace has this one.
     let made = made.chain([DEFAULT_SERVICE_ACCOUNT.to_owned()]);
     let known: BTreeSet<String> = made.chain(subjects).chain(pods).chain(base.map(str::to_owned)).collect();
-    for name in package.extra_service_accounts.iter().filter(|name| !known.contains(*name)) {
-        let origin = package.origin_of_extra_account(name);
+    for (name, origin) in package.extra_accounts().filter(|(name, _)| !known.contains(*name)) {
         let flag = match origin.by {
             By::Flag(flag) => format!("`{flag}`: "),
             _ => String::new(),
