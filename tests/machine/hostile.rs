@@ -16,18 +16,26 @@ use crate::support::trial;
 const MEMORY: u64 = 1 << 20;
 /// Processor time, in seconds: five times what the longest takes in a build without optimisation, however busy the machine is.
 const TIME: u64 = 120;
+/// The same, where the longest takes four seconds.
+const SHORT_TIME: u64 = 20;
+
+/// A Deployment that `bundle generate` makes a bundle of.
+const PROGRAM: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: things}\nspec:\n  selector: {matchLabels: {app: things}}\n  \
+     template:\n    metadata: {labels: {app: things}}\n    spec:\n      containers: [{name: things, image: 'r.example.com/things:1'}]\n";
 
 /// A test by its name, which gets a directory of its own.
 type Hostile = (&'static str, fn(&Path));
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let tests: [Hostile; 12] = [
+    let tests: [Hostile; 14] = [
         ("hostile_indentation_is_not_repaired_without_bounds", indentation),
         ("hostile_anchors_are_refused", anchors),
         ("hostile_short_values_are_refused", short_values),
         ("short_values_of_many_documents_are_refused_together", documents),
         ("short_entries_of_large_types_are_refused", entries),
         ("very_many_findings_are_counted_in_every_format", findings),
+        ("findings_in_one_long_line_take_linear_time", long_line),
+        ("long_lists_of_a_package_file_take_linear_time", package_file),
         ("hostile_records_of_a_tar_are_refused", tar_records),
         ("a_layer_that_is_listed_very_often_is_refused", layers),
         ("hostile_descriptions_take_linear_time", descriptions),
@@ -47,8 +55,13 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// Runs olmkit in a directory, within the memory and the time.
 fn bounded(at: &Path, words: &[&str]) -> Output {
+    within(TIME, at, words)
+}
+
+/// The same within so many seconds.
+fn within(seconds: u64, at: &Path, words: &[&str]) -> Output {
     let mut command = Command::new("bash");
-    let limits = format!("ulimit -v {MEMORY} -t {TIME} && exec \"$0\" \"$@\"");
+    let limits = format!("ulimit -v {MEMORY} -t {seconds} && exec \"$0\" \"$@\"");
     command.args(["-c", &limits, env!("CARGO_BIN_EXE_olmkit")]);
     command.args(words).current_dir(at).output().unwrap()
 }
@@ -56,13 +69,26 @@ fn bounded(at: &Path, words: &[&str]) -> Output {
 /// What it says, with exit code 0, 1 or 3: a program without memory or time is ended by a signal.
 #[track_caller]
 fn says(at: &Path, words: &[&str], expected: &str) {
-    let output = bounded(at, words);
+    check(bounded(at, words), words, expected);
+}
+
+/// The same soon, and no more than people read.
+#[track_caller]
+fn says_little(at: &Path, words: &[&str], expected: &str) {
+    let said = check(within(SHORT_TIME, at, words), words, expected);
+    assert!(said < 200_000, "{words:?}: {said} bytes");
+}
+
+/// How many bytes a program says that ended by itself.
+#[track_caller]
+fn check(output: Output, words: &[&str], expected: &str) -> usize {
     let said =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     let code = output.status.code();
     assert!(matches!(code, Some(0 | 1 | 3)), "{words:?} ended with {}: {said}", output.status);
     let start: String = said.chars().take(2000).collect();
     assert!(said.contains(expected), "{words:?}: {start}");
+    said.len()
 }
 
 /// A quoted text far to the right that goes on at the left, which old YAML takes.
@@ -111,16 +137,58 @@ fn entries(at: &Path) {
 fn findings(at: &Path) {
     fs::write(at.join("a.yaml"), "---\n{}\n".repeat(25_000)).unwrap();
     for (format, expected) in [
-        ("text", "more findings left out"),
+        ("text", "more [fbc-schema-missing] in a.yaml"),
         ("json", "\"left_out\": "),
-        ("sarif", "more findings left out"),
-        ("junit", "more findings left out"),
-        ("markdown", "more findings left out"),
+        ("sarif", "left out: mend these first"),
+        ("junit", "left out: mend these first"),
+        ("markdown", "left out: mend these first"),
     ] {
         let output = bounded(at, &["catalog", "validate", "a.yaml", "--output", format]);
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.code() == Some(1) && said.contains(expected), "{format}: {}", output.status);
         assert!(said.contains("more findings of this kind are left out"), "{format}");
+    }
+}
+
+/// A CRD of one line, with a finding for every three bytes of it.
+fn long_line(at: &Path) {
+    let versions = "{},".repeat(60_000);
+    let names = json!({"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"});
+    let crd = format!(
+        r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"things.example.com"}},"spec":{{"group":"example.com","scope":"Namespaced","names":{names},"versions":[{versions}{{}}]}}}}"#
+    );
+    fs::create_dir_all(at.join("bundle/manifests")).unwrap();
+    fs::write(at.join("bundle/manifests/crd.yaml"), crd).unwrap();
+    says_little(at, &["bundle", "validate", "bundle"], "more [crd-versions-invalid] in ");
+}
+
+/// Lists of which an author writes a few, each with tens of thousands of entries.
+fn package_file(at: &Path) {
+    fs::write(at.join("a.yaml"), PROGRAM).unwrap();
+    let list = |count, entry: &dyn Fn(usize) -> String| (0..count).map(entry).collect::<Vec<_>>().join(",");
+    for (key, value, expected) in [
+        ("manifests", format!("[{}]", list(40_000, &|_| "\".\"".to_owned())), "things.v1.0.0 in bundle"),
+        ("channels", format!("[{}]", list(120_000, &|at| format!("\"c{at}\""))), "things.v1.0.0 in bundle"),
+        (
+            "annotations",
+            format!("{{{}}}", list(40_000, &|at| format!("\"a{at}\": \"\""))),
+            "things.v1.0.0 in bundle",
+        ),
+        (
+            "extraServiceAccounts",
+            format!("[{}]", list(40_000, &|at| format!("\"a{at}\""))),
+            "more [package-value-invalid] in olmkit.yaml",
+        ),
+        (
+            "allow",
+            format!("[{}]", list(40_000, &|at| format!(r#"{{"code":"q{at}","reason":"r"}}"#))),
+            "more [package-value-invalid] in olmkit.yaml",
+        ),
+    ] {
+        let manifests = if key == "manifests" { "" } else { "manifests: [a.yaml]\n" };
+        let settings = "package: things\nversion: 1.0.0\nprovider: {name: x}\n";
+        fs::write(at.join("olmkit.yaml"), format!("{settings}{manifests}{key}: {value}\n")).unwrap();
+        says_little(at, &["bundle", "generate"], expected);
     }
 }
 
