@@ -112,7 +112,7 @@ fn patch(document: &mut Value, operation: &Value) -> Option<()> {
 
 /// One line for every result that is only ours or only theirs.
 fn differences(what: &str, row: &Value, old: &Node<'_>, new: &Node<'_>) -> String {
-    let ours: BTreeSet<String> = safety::refusals(Crd(old), Crd(new)).iter().map(shown).collect();
+    let ours: BTreeSet<String> = safety::refusals(Crd(old), Crd(new)).0.iter().map(shown).collect();
     let theirs: BTreeSet<String> = row["findings"].as_array().into_iter().flatten().map(recorded).collect();
     let mut report = String::new();
     for only in theirs.difference(&ours) {

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use libtest_mimic::{Failed, Trial};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::trial;
 
@@ -27,7 +27,7 @@ const PROGRAM: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: t
 type Hostile = (&'static str, fn(&Path));
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let tests: [Hostile; 14] = [
+    let tests: [Hostile; 15] = [
         ("hostile_indentation_is_not_repaired_without_bounds", indentation),
         ("hostile_anchors_are_refused", anchors),
         ("hostile_short_values_are_refused", short_values),
@@ -41,6 +41,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("hostile_descriptions_take_linear_time", descriptions),
         ("many_channels_take_linear_time", channels),
         ("many_values_of_an_enum_take_linear_time", enums),
+        ("many_versions_and_columns_of_a_crd_take_linear_time", versions),
         ("a_large_object_of_git_is_not_read", git_object),
     ];
     let each = tests.into_iter().map(|(name, test)| {
@@ -267,21 +268,50 @@ fn channels(at: &Path) {
     says(at, &["catalog", "path", "catalog.json"], "c19999");
 }
 
+/// A CRD with so many served versions, and the schema of each.
+fn crd(count: usize, schema: impl Fn(usize) -> Value) -> Value {
+    let version = |at: usize| json!({"name": format!("v{}", at + 1), "served": true, "storage": at == 0, "schema": {"openAPIV3Schema": schema(at)}});
+    let versions: Vec<_> = (0..count).map(version).collect();
+    let names = json!({"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions}})
+}
+
+/// Every served version is compared with every other where there are a few, and nobody is told that they agree where not.
+fn versions(at: &Path) {
+    let object = |_| json!({"type": "object"});
+    let properties = |version: usize| {
+        let property = |number: usize| (format!("p{version}-{number}"), json!({"type": "string"}));
+        json!({"type": "object", "properties": (0..40).map(property).collect::<serde_json::Map<_, _>>()})
+    };
+    let columns = |count: usize| {
+        let column =
+            |number: usize| json!({"name": format!("c{number}"), "type": "string", "jsonPath": ".a"});
+        let mut crd = crd(1, object);
+        crd["spec"]["versions"][0]["additionalPrinterColumns"] = (0..count).map(column).collect();
+        crd
+    };
+    for (old, new, expected) in [
+        (crd(1, object), crd(10_000, object), "error[crd-served-versions-not-compared]"),
+        (crd(1, properties), crd(90, properties), "error[crd-served-versions-not-compared]"),
+        (columns(20_000), columns(10_000), "the column `c10000` is removed"),
+    ] {
+        fs::write(at.join("old.yaml"), old.to_string()).unwrap();
+        fs::write(at.join("new.yaml"), new.to_string()).unwrap();
+        says_little(at, &["bundle", "diff", "old.yaml", "new.yaml"], expected);
+    }
+}
+
 /// A CRD whose default is a list of values, each held against thousands.
 fn enums(at: &Path) {
     let values: Vec<usize> = (0..20_000).collect();
     let list = json!({"type": "array", "items": {"type": "integer", "enum": values}, "default": values});
     let schema =
         json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"list": list}}}});
-    let version =
-        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
-    let names = json!({"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"});
-    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}});
     fs::create_dir_all(at.join("bundle/manifests")).unwrap();
     fs::create_dir_all(at.join("bundle/metadata")).unwrap();
-    fs::write(at.join("bundle/manifests/crd.yaml"), crd.to_string()).unwrap();
+    fs::write(at.join("bundle/manifests/crd.yaml"), crd(1, |_| schema.clone()).to_string()).unwrap();
     fs::write(at.join("bundle/metadata/annotations.yaml"), "annotations: {}\n").unwrap();
     says(at, &["bundle", "validate", "bundle"], "checked 1 bundle");
 }

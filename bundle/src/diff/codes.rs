@@ -43,6 +43,8 @@ codes! {
         "A version of a custom resource is no longer served. Clients, manifests and Helm charts that name it fail. Deprecate it first, and stop serving it some versions later."
     CRD_SERVED_VERSIONS_DIFFER "crd-served-versions-differ" Error
         "Two served versions of a new CRD do not admit the same objects, and there is no conversion webhook. OLM v1 refuses such an upgrade unless the old CRD had the same difference."
+    CRD_SERVED_VERSIONS_NOT_COMPARED "crd-served-versions-not-compared" Error
+        "The new CRD serves more than 100 versions, or they differ in more than 10,000 places: not every served version was compared with every other, as OLM v1 does."
     CRD_SHORT_NAME_REMOVED "crd-short-name-removed" Warning
         "A short name or category of a CRD is removed. Commands such as `kubectl get SHORTNAME` fail."
     CRD_STORAGE_VERSION_CHANGED "crd-storage-version-changed" Warning

@@ -6,10 +6,10 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::narrowing::Change;
-use self::safety::{Refusal, compare_versions, storage_version, stored_versions};
+use self::safety::{Refusal, by_name, compare_versions, storage_version, stored_versions};
 use self::schema::{is_true, same_json, text};
 use super::codes;
 use crate::crd::{Crd, CrdVersion};
@@ -25,7 +25,12 @@ pub fn compare(old: Object<'_, '_>, new: Object<'_, '_>) -> Vec<Finding> {
     let mut comparison = Comparison { old, new, changes: Vec::new() };
     comparison.whole();
     comparison.versions();
-    let refusals = safety::refusals(Crd::from(old), Crd::from(new));
+    let (refusals, not_compared) = safety::refusals(Crd::from(old), Crd::from(new));
+    if let Some(message) = not_compared {
+        let code = &codes::CRD_SERVED_VERSIONS_NOT_COMPARED;
+        comparison.push_at(code, "", message, steps!("spec", "versions")).help =
+            Some("stop serving versions that nobody uses any more".into());
+    }
     comparison.findings(refusals)
 }
 
@@ -167,13 +172,14 @@ impl<'b, 'a> Comparison<'b, 'a> {
     fn versions(&mut self) {
         let (old, new) = self.crds();
         let (olds, news) = (old.versions(), new.versions());
-        let stored = stored_versions(old);
+        let (before, after) = (by_name(&olds), by_name(&news));
+        let stored: BTreeSet<_> = stored_versions(old).into_iter().collect();
         let versions = steps!("spec", "versions");
         for version in &olds {
             let name = &version.name;
-            let Some(next) = news.iter().find(|next| next.name == *name) else {
+            let Some(next) = after.get(name.as_ref()) else {
                 let at = self.new.root.locate(versions);
-                self.removed_version(version, stored.iter().any(|stored| stored == name.as_ref()), at);
+                self.removed_version(version, stored.contains(name.as_ref()), at);
                 continue;
             };
             if version.is_served() && !next.is_served() {
@@ -191,22 +197,21 @@ impl<'b, 'a> Comparison<'b, 'a> {
             }
             self.version(version, next);
         }
-        for next in news.iter().filter(|next| !olds.iter().any(|version| version.name == next.name)) {
+        for next in news.iter().filter(|next| !before.contains_key(next.name.as_ref())) {
             let message = format!("version `{}` is new", next.name);
             let at = self.old.root.locate(versions);
             self.push(&codes::CRD_VERSION_ADDED, "", message, at, next.span);
         }
         if let (Some(from), Some(to)) = (storage_version(old), storage_version(new))
             && from != to
-            && news.iter().any(|version| version.name == from)
+            && after.contains_key(from.as_str())
         {
-            let storage = |versions: &[CrdVersion<'_, '_>], name: &str| {
-                let found = versions.iter().find(|version| version.name == name);
-                found.map_or(Span::at(0), |version| version.node.locate(steps!("storage")))
+            let storage = |version: Option<&&CrdVersion<'_, '_>>| {
+                version.map_or(Span::at(0), |version| version.node.locate(steps!("storage")))
             };
             let lost = self.lost_by_storing((&olds, &from), (&news, &to));
             let mut message = format!("objects were stored as `{from}`, and are now stored as `{to}`");
-            let (from, to) = (storage(&olds, &from), storage(&news, &to));
+            let (from, to) = (storage(before.get(from.as_str())), storage(after.get(to.as_str())));
             if let Some(lost) = &lost {
                 message += &format!(", without a conversion webhook: {lost}");
             }
@@ -292,19 +297,20 @@ impl<'b, 'a> Comparison<'b, 'a> {
             crd.of_version(version, "additionalPrinterColumns").and_then(Node::as_sequence).unwrap_or(&[])
         };
         let path = steps!("additionalPrinterColumns");
-        let after = columns(new, next);
+        // Columns may share a name: then the first is compared with the first.
+        let mut after: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for column in columns(new, next).iter().rev() {
+            after.entry(text(column, "name")).or_default().push(column);
+        }
         let json_path = |column| match text(column, "jsonPath") {
             // The older API has another spelling.
             "" => text(column, "JSONPath"),
             path => path,
         };
-        let before = columns(old, version);
-        for (at, column) in before.iter().enumerate() {
+        for column in columns(old, version) {
             let name = text(column, "name");
-            // Columns may share a name: then the first is compared with the first.
-            let nth = before[..at].iter().filter(|other| text(other, "name") == name).count();
             let code = &codes::CRD_PRINTER_COLUMN_CHANGED;
-            let Some(other) = after.iter().filter(|other| text(other, "name") == name).nth(nth) else {
+            let Some(other) = after.get_mut(name).and_then(Vec::pop) else {
                 let to = next.node.locate(path);
                 self.push(
                     code,

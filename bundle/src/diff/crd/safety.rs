@@ -5,7 +5,7 @@
 //! only relaxes (`crdify/pkg/validations`, `operator-controller/internal/operator-controller/rukpak/preflights`).
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::schema::{
     Segment, child, children, field, field_path, is_true, list, number, same, same_field, span_of, text,
@@ -13,8 +13,12 @@ use super::schema::{
 };
 use crate::crd::types::SCHEMA;
 use crate::crd::{Crd, CrdVersion};
+use crate::finding::MOST_OF_A_KIND;
 use crate::source::Span;
 use crate::yaml::{Node, steps};
+
+/// Served versions that are all compared with each other: CRDs have fewer than ten.
+const MOST_SERVED: usize = 100;
 
 /// Something that OLM v1 refuses a new version of a CRD for.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,25 +43,33 @@ pub struct Refusal {
     pub new: Option<Span>,
 }
 
-/// Everything that OLM v1 refuses a new CRD for. The versions stored in the cluster are the old CRD's
-/// `status.storedVersions`, else its storage version.
-pub fn refusals(old: Crd<'_, '_>, new: Crd<'_, '_>) -> Vec<Refusal> {
+/// Everything that OLM v1 refuses a new CRD for, and which served versions were not compared, if there are very many. The
+/// versions stored in the cluster are the old CRD's `status.storedVersions`, else its storage version.
+pub fn refusals(old: Crd<'_, '_>, new: Crd<'_, '_>) -> (Vec<Refusal>, Option<String>) {
     // It looks at nothing else.
     if !new.is_v1() {
-        return Vec::new();
+        return (Vec::new(), None);
     }
     let mut refusals = Vec::new();
     whole(old, new, &mut refusals);
     let (olds, news) = (old.versions(), new.versions());
+    let after = by_name(&news);
     for version in &olds {
-        let Some(next) = news.iter().find(|next| next.name == version.name) else { continue };
+        let Some(next) = after.get(version.name.as_ref()) else { continue };
         let (Some(from), Some(to)) = (old.schema(version), new.schema(next)) else { continue };
         let mut walk = Walk::new(version.name.to_string(), true);
         walk.root(from, to);
         refusals.append(&mut walk.refusals);
     }
-    served(old, new, &mut refusals);
-    refusals
+    let not_compared = served(old, new, &mut refusals);
+    (refusals, not_compared)
+}
+
+/// The first version of each name.
+pub(super) fn by_name<'v, 'b, 'a>(
+    versions: &'v [CrdVersion<'b, 'a>],
+) -> HashMap<&'v str, &'v CrdVersion<'b, 'a>> {
+    versions.iter().rev().map(|version| (version.name.as_ref(), version)).collect()
 }
 
 /// The versions that objects are stored in: those that a cluster reported, else the storage version.
@@ -97,45 +109,59 @@ fn whole(old: Crd<'_, '_>, new: Crd<'_, '_>, refusals: &mut Vec<Refusal>) {
     }
     let versions = new.versions();
     let mut gone = stored_versions(old);
-    gone.retain(|stored| !versions.iter().any(|version| version.name == *stored));
+    let names = by_name(&versions);
+    gone.retain(|stored| !names.contains_key(stored.as_str()));
     if !gone.is_empty() {
         let about = format!("objects are stored as `{}`, which the CRD no longer has", gone.join("`, `"));
         refusals.push(refusal("storedVersionRemoval", about, steps!("spec", "versions")));
     }
 }
 
-/// Compares every served version of a CRD with every later one; what the old CRD has already is not refused.
-fn served(old: Crd<'_, '_>, new: Crd<'_, '_>, refusals: &mut Vec<Refusal>) {
+/// Compares every served version of a CRD with every later one; what the old CRD has already is not refused. Returns
+/// which were not compared.
+fn served(old: Crd<'_, '_>, new: Crd<'_, '_>, refusals: &mut Vec<Refusal>) -> Option<String> {
     if new.text(steps!("spec", "conversion", "strategy")) == "Webhook" {
-        return;
+        return None;
     }
-    let mut found = pairs(new);
-    if found.is_empty() {
-        return;
+    let (mut found, not_compared) = pairs(new);
+    if !found.is_empty() {
+        let known: BTreeSet<_> = pairs(old).0.into_iter().map(key).collect();
+        found.retain(|refusal| !known.contains(&key(refusal.clone())));
+        refusals.append(&mut found);
     }
-    let known: BTreeSet<_> = pairs(old).into_iter().map(key).collect();
-    found.retain(|refusal| !known.contains(&key(refusal.clone())));
-    refusals.append(&mut found);
+    not_compared
 }
 
 fn key(refusal: Refusal) -> (Option<String>, Option<String>, &'static str, String) {
     (refusal.version, refusal.property, refusal.check, refusal.about + &refusal.values)
 }
 
-fn pairs(crd: Crd<'_, '_>) -> Vec<Refusal> {
+/// The differences between served versions, and which versions were not compared.
+fn pairs(crd: Crd<'_, '_>) -> (Vec<Refusal>, Option<String>) {
     let mut versions = crd.versions();
     versions.retain(|version| is_true(version.node, "served") || (!crd.is_v1() && version.is_served()));
     versions.sort_by(|a, b| compare_versions(&a.name, &b.name));
+    let schemas: Vec<_> =
+        versions.iter().filter_map(|version| Some((&version.name, crd.schema(version)?))).collect();
+    let count = schemas.len();
+    let each_with = if count > MOST_SERVED { 1 } else { count };
+    let later = |at: usize| schemas[at + 1..].iter().take(each_with);
     let mut refusals = Vec::new();
-    for (at, version) in versions.iter().enumerate() {
-        for next in &versions[at + 1..] {
-            let (Some(from), Some(to)) = (crd.schema(version), crd.schema(next)) else { continue };
-            let mut walk = Walk::new(format!("{} -> {}", version.name, next.name), false);
-            walk.root(from, to);
-            refusals.append(&mut walk.refusals);
+    for ((name, from), (next, to)) in
+        schemas.iter().enumerate().flat_map(|(at, one)| later(at).map(move |other| (one, other)))
+    {
+        if refusals.len() > MOST_OF_A_KIND {
+            let most = format!("served versions differ in more than {MOST_OF_A_KIND} places");
+            return (refusals, Some(format!("{most}: from `{name}` and `{next}` on they were not compared")));
         }
+        let mut walk = Walk::new(format!("{name} -> {next}"), false);
+        walk.root(from, to);
+        refusals.append(&mut walk.refusals);
     }
-    refusals
+    let not_compared = (count > MOST_SERVED).then(|| {
+        format!("of {count} served versions each was compared with the next one alone: with more than {MOST_SERVED}, not all are compared")
+    });
+    (refusals, not_compared)
 }
 
 /// The order of Kubernetes' versions, lowest first: `v1alpha1`, `v1beta1`, `v1`, `v2`; others come before them, backwards.

@@ -51,7 +51,7 @@ fn asked(code: &Code) -> Option<Part> {
     match (code.name, code.level) {
         // OLM v1 refuses it, but objects and clients go on as before. What changes for them has a finding of its own.
         ("crd-upgrade-refused", _) => Some(Part::Patch),
-        ("version-not-higher" | "sample-not-checked", _) => None,
+        ("version-not-higher" | "sample-not-checked" | "crd-served-versions-not-compared", _) => None,
         (name, _) if name.starts_with("policy-") => None,
         (_, Level::Error) => Some(Part::Major),
         (_, Level::Warning) => Some(Part::Minor),
