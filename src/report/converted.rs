@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use olmkit_bundle::convert::Conversion;
 use olmkit_bundle::finding::Level;
 
-use super::findings::{finding_json, write_findings};
+use super::findings::{findings_json, write_findings};
 use super::plural;
 use super::{Answer, json, pretty, printable};
 use crate::actions::convert::Converted;
@@ -20,11 +20,13 @@ impl Answer for Converted {
             channels: bundle.channels.clone(),
             files: bundle.files.keys().cloned().collect(),
         });
+        let (findings, left_out) = findings_json(&self.conversion.findings);
         pretty(&json::Converted {
             schema: "olmkit.converted/v1",
             package: self.conversion.package.clone(),
             bundles: bundles.collect(),
-            findings: self.conversion.findings.iter().map(finding_json).collect(),
+            findings,
+            left_out,
         })
     }
 

@@ -31,12 +31,12 @@ impl Checked {
 
     /// The findings to show, in their order: where there are more than [`MAX_SHOWN`], those that weigh most.
     pub(super) fn shown(&self) -> Vec<&Finding> {
-        worst(self.findings.iter().collect(), MAX_SHOWN)
+        shown(&self.findings)
     }
 
     /// How many findings are left out, if any are.
     pub(super) fn left_out(&self) -> Option<usize> {
-        self.findings.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0)
+        left_out(&self.findings)
     }
 
     /// The sentence about findings that are left out, if any are.
@@ -44,6 +44,19 @@ impl Checked {
         let more = plural(self.left_out()?, "more finding");
         Some(format!("{more} left out: mend these first"))
     }
+}
+
+fn shown(findings: &[Finding]) -> Vec<&Finding> {
+    worst(findings.iter().collect(), MAX_SHOWN)
+}
+
+fn left_out(findings: &[Finding]) -> Option<usize> {
+    findings.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0)
+}
+
+/// The findings to show to programs, and how many are left out, if any are.
+pub(super) fn findings_json(findings: &[Finding]) -> (Vec<json::Finding>, Option<usize>) {
+    (shown(findings).into_iter().map(finding_json).collect(), left_out(findings))
 }
 
 /// So many findings, errors before warnings, in the order that they have.
@@ -59,6 +72,7 @@ fn worst(findings: Vec<&Finding>, most: usize) -> Vec<&Finding> {
 
 impl Answer for Checked {
     fn json(&self) -> String {
+        let (findings, left_out) = findings_json(&self.findings);
         pretty(&json::Findings {
             schema: "olmkit.findings/v1",
             summary: json::Summary {
@@ -66,9 +80,9 @@ impl Answer for Checked {
                 errors: self.count(Level::Error),
                 warnings: self.count(Level::Warning),
                 known: self.known,
-                left_out: self.left_out(),
+                left_out,
             },
-            findings: self.shown().into_iter().map(finding_json).collect(),
+            findings,
             unread: self.unread.iter().map(|failure| failure.to_string()).collect(),
         })
     }
@@ -133,7 +147,7 @@ impl Checked {
 }
 
 /// A finding for programs.
-pub(super) fn finding_json(finding: &Finding) -> json::Finding {
+fn finding_json(finding: &Finding) -> json::Finding {
     let place = finding.place.as_ref();
     let position = place.and_then(|place| place.position);
     json::Finding {
@@ -291,6 +305,16 @@ mod tests {
         let mut out = Vec::new();
         write_findings(findings, &mut out).unwrap();
         anstream::adapter::strip_str(&String::from_utf8(out).unwrap()).to_string()
+    }
+
+    #[test]
+    fn programs_are_told_how_many_findings_are_left_out() {
+        let mut all = vec![Finding::new(&ODD, "x"); MAX_SHOWN + 4];
+        assert_eq!(findings_json(&all[..MAX_SHOWN]).1, None);
+        all.push(Finding::new(&BROKEN, "y"));
+        let (shown, left_out) = findings_json(&all);
+        assert_eq!((shown.len(), left_out), (MAX_SHOWN, Some(5)));
+        assert_eq!(shown.last().unwrap().code, "broken");
     }
 
     #[test]

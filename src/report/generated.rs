@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use olmkit_bundle::finding::Level;
 
-use super::findings::{finding_json, write_findings};
+use super::findings::{findings_json, write_findings};
 use super::plural;
 use super::unified::{unified, write_unified};
 use super::{Answer, Format, json, pretty, printable};
@@ -52,12 +52,14 @@ impl Answer for Outcome {
 
 impl Answer for GeneratedBundle {
     fn json(&self) -> String {
+        let (findings, left_out) = findings_json(&self.findings);
         pretty(&json::Generated {
             schema: "olmkit.generated/v1",
             csv: self.csv.clone(),
             files: self.files.clone(),
             stale: self.stale.as_ref().map(|stale| stale.iter().map(|one| one.path.clone()).collect()),
-            findings: self.findings.iter().map(finding_json).collect(),
+            findings,
+            left_out,
         })
     }
 

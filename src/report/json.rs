@@ -158,6 +158,9 @@ pub struct Generated {
     pub stale: Option<Vec<String>>,
     /// What there is to say about the input.
     pub findings: Vec<Finding>,
+    /// How many findings were left out because there are more than 10,000; only there when some were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
 }
 
 /// An image that was written: `bundle build`, `bundle push`, `catalog build`, `catalog push`, `image copy`.
@@ -524,6 +527,9 @@ pub struct Converted {
     pub bundles: Vec<ConvertedBundle>,
     /// What there is to say about the input.
     pub findings: Vec<Finding>,
+    /// How many findings were left out because there are more than 10,000; only there when some were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
 }
 
 /// A bundle made of one version's directory.
