@@ -27,7 +27,7 @@ const PROGRAM: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: t
 type Hostile = (&'static str, fn(&Path));
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let tests: [Hostile; 15] = [
+    let tests: [Hostile; 16] = [
         ("hostile_indentation_is_not_repaired_without_bounds", indentation),
         ("hostile_anchors_are_refused", anchors),
         ("hostile_short_values_are_refused", short_values),
@@ -36,6 +36,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("very_many_findings_are_counted_in_every_format", findings),
         ("findings_in_one_long_line_take_linear_time", long_line),
         ("long_lists_of_a_package_file_take_linear_time", package_file),
+        ("many_deployments_take_linear_time", deployments),
         ("hostile_records_of_a_tar_are_refused", tar_records),
         ("a_layer_that_is_listed_very_often_is_refused", layers),
         ("hostile_descriptions_take_linear_time", descriptions),
@@ -191,6 +192,18 @@ fn package_file(at: &Path) {
         fs::write(at.join("olmkit.yaml"), format!("{settings}{manifests}{key}: {value}\n")).unwrap();
         says_little(at, &["bundle", "generate"], expected);
     }
+}
+
+/// Each with a name and a namespace of its own.
+fn deployments(at: &Path) {
+    let named = |number| {
+        let name = format!("{{name: things{number}, namespace: n{number}}}");
+        PROGRAM.replace("{name: things}", &name)
+    };
+    let texts: Vec<_> = (0..8_000).map(named).collect();
+    fs::write(at.join("a.yaml"), texts.join("---\n")).unwrap();
+    let generate = ["bundle", "generate", "a.yaml", "--package", "things", "--version", "1.0.0"];
+    says_little(at, &generate, "more [generate-namespace-lost] in a.yaml");
 }
 
 /// A tar whose first record says that the name of a file has 3 GiB.

@@ -1,7 +1,7 @@
 //! What is known of a package beyond its manifests: the command line, the package file and Cargo.toml put together and
 //! checked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -192,10 +192,9 @@ impl<'f> Package<'f> {
             _ => check.channels(&settings.channels),
         };
         check.each_once(&channels, channels_flag);
-        for (at, image) in overrides.images.iter().enumerate() {
-            let other =
-                overrides.images[..at].iter().find(|other| other.name == image.name && *other != image);
-            if other.is_some() {
+        let mut named = BTreeMap::new();
+        for image in &overrides.images {
+            if *named.entry(&image.name).or_insert(image) != image {
                 check.fail_flag(format!("`--image`: `{}` is replaced by two different images", image.name));
                 check.last_help("pass `--image` once for each image".into());
             }

@@ -46,20 +46,17 @@ pub fn pinned(reference: &str, digest: &str) -> String {
 
 /// Names images as the command line says; an override that is about no image is an error.
 pub(super) fn rename<'a>(csv: &mut Draft<'a>, images: &[ImageOverride], findings: &mut Findings) {
+    let by_name: BTreeMap<_, _> = images.iter().map(|over| (over.name.as_str(), over)).collect();
     let mut names = BTreeSet::new();
-    let mut used = BTreeSet::new();
     each(csv, &mut |image: &mut Draft<'a>| {
         let Some(text) = image.as_str().map(str::to_owned) else { return };
-        names.insert(split_reference(&text).0.to_owned());
-        for (at, over) in images.iter().enumerate() {
-            if let Some(new) = over.apply(&text) {
-                used.insert(at);
-                image.set(&[], Draft::new(new, Origin::unwritten(By::Flag("--image"))));
-                return;
-            }
+        let name = split_reference(&text).0;
+        names.insert(name.to_owned());
+        if let Some(new) = by_name.get(name).and_then(|over| over.apply(&text)) {
+            image.set(&[], Draft::new(new, Origin::unwritten(By::Flag("--image"))));
         }
     });
-    for (_, over) in images.iter().enumerate().filter(|(at, _)| !used.contains(at)) {
+    for over in images.iter().filter(|over| !names.contains(&over.name)) {
         let message = format!("`--image`: no image of the operator is named `{}`", over.name);
         let help = did_you_mean(&over.name, names.iter().map(String::as_str)).unwrap_or_else(|| {
             format!("its images are `{}`", names.iter().map(String::as_str).collect::<Vec<_>>().join("`, `"))

@@ -85,18 +85,13 @@ pub(super) fn derive<'m>(
             )),
         });
     }
-    for (at, object) in objects.deployments.iter().enumerate() {
+    if compat.is_none() {
+        findings.extend(same_named(&objects.deployments));
+    }
+    for object in &objects.deployments {
         if object.root.at(steps!("spec", "template")).is_none() {
             let message = format!("`{}` has no `spec.template`", object.id());
             findings.push(object.finding(&codes::DEPLOYMENT_INCOMPLETE, message, steps!("spec")));
-        }
-        let first = objects.deployments[..at].iter().find(|other| other.name() == object.name());
-        if let Some(first) = first.filter(|_| compat.is_none()) {
-            let name = steps!("metadata", "name");
-            let message =
-                format!("two namespaces have a `{}`, but a bundle can contain only one", object.id());
-            let finding = object.finding(&codes::DUPLICATE_OBJECT, message, name);
-            findings.push(finding.and(first.place(name)).help("give one of them another name"));
         }
         workload.deployments.push(entry(object, compat));
         let path = steps!("spec", "template", "spec", service_account_key(object, compat));
@@ -116,9 +111,11 @@ pub(super) fn derive<'m>(
         let namespaces = objects.service_accounts.iter().filter(deployed).map(input::namespace);
         workload.namespaces = namespaces.filter(|namespace| !namespace.is_empty()).collect();
     }
-    let count =
-        |namespace: &str| objects.deployments.iter().filter(|own| input::namespace(own) == namespace).count();
-    workload.main = workload.namespaces.iter().rev().max_by_key(|namespace| count(namespace)).copied();
+    let mut counts = BTreeMap::new();
+    for namespace in objects.deployments.iter().map(input::namespace) {
+        *counts.entry(namespace).or_insert(0) += 1;
+    }
+    workload.main = workload.namespaces.iter().rev().max_by_key(|namespace| counts.get(*namespace)).copied();
     for (name, origin) in package.extra_accounts() {
         workload.add(Account {
             name: name.clone(),
@@ -128,6 +125,22 @@ pub(super) fn derive<'m>(
         });
     }
     workload
+}
+
+/// The Deployments whose name one of another namespace has too.
+fn same_named(deployments: &[Object<'_, '_>]) -> Vec<Finding> {
+    let path = steps!("metadata", "name");
+    let mut named = BTreeMap::new();
+    let again = deployments.iter().filter_map(|object| {
+        let first = *named.entry(object.name()).or_insert(object);
+        if std::ptr::eq(first, object) {
+            return None;
+        }
+        let message = format!("two namespaces have a `{}`, but a bundle can contain only one", object.id());
+        let finding = object.finding(&codes::DUPLICATE_OBJECT, message, path);
+        Some(finding.and(first.place(path)).help("give one of them another name"))
+    });
+    again.collect()
 }
 
 /// The field by which a Deployment names its service account: `serviceAccount` is an old name, which Kubernetes still reads.

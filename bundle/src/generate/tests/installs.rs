@@ -274,6 +274,9 @@ fn flags_that_contradict_one_another_are_refused() {
     let images = vec!["echo=a:1".parse().unwrap(), "echo=b:1".parse().unwrap()];
     let overrides = Overrides { images, ..Overrides::default() };
     assert_eq!(lines(overrides, None), ["`--image`: `echo` is replaced by two different images"]);
+    let images = vec!["echo=a:1".parse().unwrap(), "echo=a:1".parse().unwrap()];
+    let overrides = Overrides { images, ..Overrides::default() };
+    assert!(!lines(overrides, None).iter().any(|line| line.contains("--image")));
     let set = vec!["metadata.annotations.createdAt='2020-01-01T00:00:00Z'".parse().unwrap()];
     let overrides = Overrides { set, ..Overrides::default() };
     assert_eq!(
