@@ -177,7 +177,8 @@ fn isolated(
         return Ok(outcome?);
     }
     // What stays in a namespace when its test is over is a fault as well: the deletion has to come to an end.
-    let deleted = cluster.kubectl(&["delete", "namespace", &namespace.name, "--timeout=120s"]);
+    let deleted =
+        cluster.kubectl(&["delete", "namespace", &namespace.name, "--ignore-not-found", "--timeout=120s"]);
     outcome?;
     deleted?;
     Ok(())

@@ -11,6 +11,7 @@ mod broken;
 mod catalogs;
 mod channels;
 mod cluster;
+mod damaged;
 mod diagnostics;
 #[path = "../support/etcd.rs"]
 mod etcd;
@@ -32,6 +33,7 @@ mod small;
 mod support;
 #[path = "../support/walk.rs"]
 mod walk;
+mod webhook;
 
 use std::process::ExitCode;
 
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
     trials.extend(operators::trials());
     // Many installations side by side, when those that measure time are over.
     trials.extend(broken::trials());
+    trials.extend(damaged::trials());
     trials.extend(redis::trials());
     trials.extend(kind::trials());
     trials.extend(registry::trials());

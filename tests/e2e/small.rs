@@ -35,20 +35,23 @@ pub(crate) struct Version<'v> {
     pub(crate) version: &'v str,
     /// What the program does: `pause`, or something that it does not know, which ends it.
     pub(crate) verb: &'v str,
-    /// The channels; new ones are made for the first version of a package.
-    pub(crate) channel: &'v str,
+    /// The channels, with commas between.
+    pub(crate) channels: &'v str,
     /// More of the package file, in YAML.
     pub(crate) more: &'v str,
-    /// Text of the manifests, and what replaces it.
+    /// Text of the manifests and of the package file, and what replaces it.
     pub(crate) change: (&'v str, &'v str),
 }
 
-impl Default for Version<'_> {
-    fn default() -> Self {
-        let change = ("no such text", "");
-        Self { package: "", version: "1.0.0", verb: "pause", channel: "stable", more: "", change }
-    }
-}
+/// The first version of a package without a name, which runs.
+pub(crate) const PLAIN: Version<'static> = Version {
+    package: "",
+    version: "1.0.0",
+    verb: "pause",
+    channels: "stable",
+    more: "",
+    change: ("no such text", ""),
+};
 
 /// Adds versions to the catalog in a directory; everything is pushed.
 pub(crate) fn published(namespace: &Namespace, dir: &Path, versions: &[Version<'_>]) -> Result<(), Failed> {
@@ -71,8 +74,7 @@ fn published_by(
     push: &dyn Fn(&str, &str) -> Result<String, Failed>,
 ) -> Result<(), Failed> {
     let image = namespace.cluster.probe()?;
-    let mut packages = Vec::new();
-    for Version { package, version, verb, channel, more, change } in versions {
+    for Version { package, version, verb, channels, more, change } in versions {
         let manifests = dir.join("manifests").join(format!("{package}-{version}"));
         fs::create_dir_all(&manifests)?;
         fs::write(
@@ -105,16 +107,13 @@ spec:
             format!(
                 "package: {package}\ndisplayName: {package}\ndescription: A small operator\n\
                  installModes: [OwnNamespace, SingleNamespace]\n{more}"
-            ),
+            )
+            .replace(change.0, change.1),
         )?;
         let (from, file) = (manifests.display().to_string(), file.display().to_string());
         let to = format!("bundles/{package}-{version}");
         let mut words = vec!["bundle", "generate", &from, "--package-file", &file, "--version", version];
-        words.extend(["--catalog", "catalog", "--channels", channel, "--output-dir", &to]);
-        if !packages.contains(package) {
-            packages.push(*package);
-            words.push("--new-channel");
-        }
+        words.extend(["--catalog", "catalog", "--new-channel", "--channels", channels, "--output-dir", &to]);
         olmkit(dir, &words)?;
         let bundle = push(&to, &namespace.image(&format!("{package}:v{version}")))?;
         olmkit(dir, &["catalog", "add", "catalog", &bundle, "--policy", "semver-skippatch"])?;
@@ -126,7 +125,7 @@ spec:
 fn shared(namespace: &Namespace) -> Result<(), Failed> {
     let dir = tempfile::tempdir()?;
     let dir = dir.path();
-    let version = |package, version, more| Version { package, version, more, ..Version::default() };
+    let version = |package, version, more| Version { package, version, more, ..PLAIN };
     let needs = "dependencies: [{type: olm.package, value: {packageName: base, version: '>=1.0.0'}}]\n";
     published(
         namespace,
@@ -172,7 +171,7 @@ fn shared(namespace: &Namespace) -> Result<(), Failed> {
 fn crashing(namespace: &Namespace) -> Result<(), Failed> {
     let dir = tempfile::tempdir()?;
     let dir = dir.path();
-    let version = |version, verb| Version { package: "frail", version, verb, ..Version::default() };
+    let version = |version, verb| Version { package: "frail", version, verb, ..PLAIN };
     published(namespace, dir, &[version("1.0.0", "pause"), version("1.1.0", "no-such-verb")])?;
     let catalog = push_catalog(dir, &namespace.image("catalog:v1"))?;
     serve(namespace, "small", &catalog)?;
@@ -194,7 +193,7 @@ fn crashing(namespace: &Namespace) -> Result<(), Failed> {
 fn held(namespace: &Namespace) -> Result<(), Failed> {
     let dir = tempfile::tempdir()?;
     let dir = dir.path();
-    let version = |version| Version { package: "busy", version, ..Version::default() };
+    let version = |version| Version { package: "busy", version, ..PLAIN };
     published_by(namespace, dir, &[version("1.0.0"), version("1.1.0")], &|bundle, to| {
         archived(dir, bundle, to)
     })?;
