@@ -433,6 +433,7 @@ fn join(topology: &Topology<'_>) -> Found {
         let wanted = stays(topology, member);
         let names_us = topology.core.iter().any(|core| member.node.peer(core.node.id).is_some());
         let we_name_it = topology.core.iter().any(|core| core.node.peer(member.node.id).is_some());
+        let reaches = |core: &Member<'_>| core.node.peer(member.node.id).is_some_and(|peer| peer.connected);
         let introduced = member.node.table.iter().any(|peer| peer.handshake);
         let names_absent = member.node.table.iter().any(|peer| topology.absent.contains_key(&peer.id));
         if member.node.blank() || member.node.isolated() && !names_us {
@@ -445,8 +446,9 @@ fn join(topology: &Topology<'_>) -> Found {
             }
         } else if we_name_it || (introduced && !names_us) {
             gossip = wanted;
-            // Told to forget us, it hears nothing from us until it is introduced.
-            if we_name_it && !names_us && !introduced {
+            // Told to forget us, or with an address that is new to us, it hears nothing from us until it is introduced.
+            let reached = names_us && topology.core.iter().any(reaches);
+            if we_name_it && !reached && !introduced {
                 joins.push(Action::Meet { viewer: viewer.clone(), node });
             }
         } else if (names_us && (member.node.keys == 0 || !member.is_primary())
@@ -508,7 +510,12 @@ fn wait_for_owners(topology: &Topology<'_>) -> Found {
 /// If the user accepts data loss, an empty replica of a primary that is gone for good is promoted as well.
 fn take_over(topology: &Topology<'_>) -> Found {
     let goal = topology.goal;
-    let due = goal.take_over && topology.observed.takeover_due && !topology.has_quorum();
+    // While nodes are in no table, this says nothing of a majority, and the primary may not know the replica: they would not hear of
+    // each other.
+    let due = goal.take_over
+        && topology.observed.takeover_due
+        && !topology.has_quorum()
+        && !forgotten_return(topology);
     let missing = topology.missing_owners();
     let ready = |id: &NodeId| {
         let gone = topology.absent.get(id) == Some(&Absence::Gone);
@@ -574,7 +581,10 @@ fn is_stopped(topology: &Topology<'_>, id: NodeId) -> bool {
         // Its pod is unknown.
         None => topology.absent.get(&id) == Some(&Absence::Gone),
         Some(None) => true,
-        Some(Some(pod)) => pod.redis.is_some() || pod.ip.is_none() || pod.ended,
+        Some(Some(pod)) => match &pod.redis {
+            Some(node) => node.id != id,
+            None => pod.ip.is_none() || pod.ended,
+        },
     };
     is_missed(topology, id) && stopped
 }
@@ -607,22 +617,26 @@ fn reclaim(topology: &Topology<'_>) -> Found {
     act(Step::Reclaim, actions)
 }
 
+/// Whether nodes come back that others were told to forget. They are in no table while their pods are restarted.
+fn forgotten_return(topology: &Topology<'_>) -> bool {
+    let is_away = |pod: &Pod| {
+        let known = topology.observed.known.get(&pod.name).filter(|_| pod.redis.is_none());
+        known.is_some_and(|id| topology.core.iter().all(|member| member.node.peer(*id).is_none()))
+    };
+    topology.forgotten().next().is_some() || topology.observed.pods.iter().any(is_away)
+}
+
 /// Assigns slots that were lost with their only owner to the remaining primaries, if the user accepts that: the nodes forget
 /// the owner, and the slots go to the primary with the fewest.
 fn accept_loss(topology: &Topology<'_>) -> Found {
     let lost = topology.lost();
     let may_return = |id: &NodeId| topology.absent.get(id) == Some(&Absence::MayReturn);
-    // One that the others were told to forget is in no table while its pod is restarted.
-    let is_away = |pod: &Pod| {
-        let known = topology.observed.known.get(&pod.name).filter(|_| pod.redis.is_none());
-        known.is_some_and(|id| topology.core.iter().all(|member| member.node.peer(*id).is_none()))
-    };
     // A replica of a missing owner has its data: it has to be elected first.
     let has_replicas = |id: &NodeId| topology.replicas_of(*id).next().is_some();
     if !topology.goal.accept_data_loss
         || lost.is_empty()
         || topology.absent.keys().any(may_return)
-        || topology.observed.pods.iter().any(is_away)
+        || forgotten_return(topology)
         || topology.missing_owners().iter().any(has_replicas)
     {
         return None;

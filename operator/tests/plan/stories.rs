@@ -370,6 +370,37 @@ fn a_node_that_forgot_all_others_makes_them_forget_one_another() {
     .ends_well();
 }
 
+/// Valkey's nodes pass on what some were told to forget, until hardly any knows another; then all restart. A replica that starts first
+/// does not take over from a primary that would be foreign to it.
+#[test]
+fn no_replica_takes_over_before_forgotten_nodes_are_back() {
+    let restarts = |round| (round, Fault::RestartAll(1));
+    let grows = vec![
+        (4, Fault::Replace(0, 2)),
+        (4, Fault::Resize(3)),
+        (13, Fault::Forget(3, true, false)),
+        restarts(17),
+    ];
+    let stories = [
+        (2, 3, vec![(7, Fault::Forget(2, false, false)), restarts(13)]),
+        (3, 2, vec![(8, Fault::Forget(0, true, false)), restarts(14)]),
+        (1, 4, grows),
+    ];
+    for (shards, target, faults) in stories {
+        Story {
+            shards,
+            replicas: 2,
+            persistent: true,
+            target,
+            accepts_loss: true,
+            faults,
+            hosts: (2, 3),
+            together: 1,
+        }
+        .ends_well();
+    }
+}
+
 /// A primary restarts with the slot that it got last, which its successor has keys of and does not know. All other slots come back.
 #[test]
 fn a_successor_that_did_not_hear_of_the_last_slot_becomes_a_replica() {
