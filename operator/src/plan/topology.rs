@@ -143,7 +143,8 @@ impl<'a> Topology<'a> {
     }
 
     /// Nodes of a shard that somebody told the others to forget, or that were told to forget the others: nodes of their pods, as last
-    /// known, that list members or are listed by them. The slots of their shard have no other owner, so they come back with them.
+    /// known, that list members or are listed by them. The slots of their shard have no other owner, so they come back with them; or a
+    /// replica of it succeeded to them meanwhile, which they hear of then, as after any failover.
     pub fn forgotten(&self) -> impl Iterator<Item = Member<'a>> + '_ {
         self.outsiders.iter().copied().filter(|member| {
             let node = member.node;
@@ -151,7 +152,12 @@ impl<'a> Topology<'a> {
             let slots = node.peer(shard).map(|peer| peer.slots.clone()).unwrap_or_default();
             let knows =
                 |core: &Member<'_>| node.peer(core.node.id).is_some() || core.node.peer(node.id).is_some();
-            let mut others = self.owned.iter().filter(|(id, _)| **id != shard);
+            let epoch = node.peer(shard).map(|peer| peer.epoch);
+            let succeeds = |id: NodeId| {
+                node.peer(id).is_some_and(|peer| peer.primary == Some(shard))
+                    && self.member(id).map(|member| member.node.epoch()) > epoch
+            };
+            let mut others = self.owned.iter().filter(|(id, _)| **id != shard && !succeeds(**id));
             self.observed.known.get(&member.pod.name) == Some(&node.id)
                 && !slots.is_empty()
                 && self.core.iter().any(knows)

@@ -401,6 +401,27 @@ fn no_replica_takes_over_before_forgotten_nodes_are_back() {
     }
 }
 
+/// All others were told to forget it, and its replica was elected while it was away: they do not list it when it comes back.
+#[test]
+fn a_forgotten_primary_becomes_the_replica_of_its_successor() {
+    let thaws = vec![(0, Fault::Forget(2, false, true)), (14, Fault::CutOff(2, 3))];
+    let restarts =
+        vec![(0, Fault::CutOff(1, 1)), (0, Fault::Forget(0, false, true)), (1, Fault::Replace(0, 3))];
+    for faults in [thaws, restarts] {
+        Story {
+            shards: 3,
+            replicas: 1,
+            persistent: true,
+            target: 3,
+            accepts_loss: false,
+            faults,
+            hosts: (1, 1),
+            together: 1,
+        }
+        .ends_well();
+    }
+}
+
 /// A primary restarts with the slot that it got last, which its successor has keys of and does not know. All other slots come back.
 #[test]
 fn a_successor_that_did_not_hear_of_the_last_slot_becomes_a_replica() {

@@ -16,6 +16,9 @@ impl Model {
                 let Some(b) = self.at(Some(a), ip).filter(|b| *b != a) else { continue };
                 self.know(a, b);
                 self.know(b, a);
+                // What they claim is in the first packets.
+                self.ping(a, b);
+                self.ping(b, a);
             }
         }
     }
