@@ -146,6 +146,10 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     let (package, compat) = (request.package, request.compat);
     let name = package.csv_name();
     let objects = request.manifests.classify(compat, &mut findings);
+    if let Some(finding) = workload::too_many(&objects) {
+        findings.push(finding);
+        return Generated::failed(request, name, findings);
+    }
     let base = base_draft(request, &objects.csvs, &mut findings);
     let mut base = FromBase::take(base.unwrap_or_else(|| assemble::default_base(request)));
     let mut workload = workload::derive(&objects, package, compat, &mut findings);
@@ -169,7 +173,8 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     references::report(&objects, &workload, &serving, &rbac, compat, is_chart, &mut findings);
     report_namespaces(&objects.namespaces, compat, &mut findings);
     let services = webhooks.services.clone();
-    let parts = Parts { objects: &objects, workload: &workload, rbac: &rbac, api, webhooks, images, modes };
+    let parts =
+        Parts { objects: &objects, workload: &mut workload, rbac: &rbac, api, webhooks, images, modes };
     let mut draft = assemble::csv(request, base, parts, &mut findings);
     findings.extend(package.set.iter().flat_map(Assignment::check));
     pins::rename(&mut draft, &package.images, &mut findings);
@@ -195,6 +200,14 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
     let failed = findings.has_errors();
     let files = if failed { BTreeMap::new() } else { files };
     Generated { csv: name, files, findings: findings.into_sorted(package.name.as_str()), draft }
+}
+
+impl<'r> Generated<'r> {
+    /// What there is to say about manifests that nothing is made of.
+    fn failed(request: &Request<'r>, csv: String, findings: Findings) -> Self {
+        let findings = findings.into_sorted(request.package.name.as_str());
+        Self { csv, files: BTreeMap::new(), findings, draft: assemble::default_base(request) }
+    }
 }
 
 impl<'r> Request<'r> {

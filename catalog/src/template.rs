@@ -285,10 +285,26 @@ impl<'a> Basic<'a> {
     }
 
     fn render(mut self, bundles: &HashMap<String, Rendered>) -> Result<Catalog<'a>, TemplateError> {
+        self.check_once(bundles)?;
         for blob in &mut self.catalog.bundles {
             *blob = bundle(bundles, &blob.image)?.blob.clone();
         }
         Ok(self.catalog)
+    }
+
+    /// Refuses a bundle that is listed again: no catalog has it twice.
+    fn check_once(&self, bundles: &HashMap<String, Rendered>) -> Result<(), TemplateError> {
+        let mut seen = HashMap::new();
+        for listed in &self.catalog.bundles {
+            let blob = &bundle(bundles, &listed.image)?.blob;
+            let Some(first) = seen.insert((&*blob.package, &*blob.name), &*listed.image) else { continue };
+            let why = match first == &*listed.image {
+                true => format!("`{first}` is given twice"),
+                false => format!("`{first}` and `{}` are both the bundle `{}`", listed.image, blob.name),
+            };
+            return Err(TemplateError::Field { place: Box::new(self.catalog.place(listed.at)), why });
+        }
+        Ok(())
     }
 }
 

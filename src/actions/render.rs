@@ -14,7 +14,7 @@ use olmkit_catalog::fbc::write::{self, Format};
 use olmkit_catalog::fbc::{Catalog, FaultKind};
 use olmkit_catalog::load::CatalogFiles;
 use olmkit_catalog::render::{self, Form, Rendered};
-use olmkit_catalog::template::{self, BundleSource, Component, Strategy, Template, TemplateError};
+use olmkit_catalog::template::{self, BundleSource, Component, Composite, Strategy, Template, TemplateError};
 
 use super::absent::{What, Within};
 use super::parallel::in_parallel;
@@ -143,70 +143,101 @@ pub struct TemplateRequest {
 pub fn template(request: &TemplateRequest, access: &Access) -> Result<FileText, Failure> {
     let source = Source { access, form: request.form, map: request.bundles.as_deref().map(map).transpose()? };
     let (name, text) = read(&request.file)?;
-    let composite = match Template::parse(&name, &text).map_err(template_failure)? {
-        Template::Composite(composite) => composite,
-        template => {
-            let needs_composite = |flag: &str, help: &'static str| {
-                let error = format!("`{flag}` needs a composite template, which `{name}` is not");
-                Err(Failure::usage(error).help(help))
-            };
-            if request.output_dir.is_some() {
-                return needs_composite("--output-dir", "redirect standard output to a file instead");
-            }
-            if request.component.is_some() {
-                return needs_composite(
-                    "--component",
-                    "omit --component: the template makes a single catalog",
-                );
-            }
-            let catalog = template.render(&source).map_err(template_failure)?;
-            return Ok(FileText { text: shown(&catalog, request)? });
-        }
+    let template = match Template::parse(&name, &text).map_err(template_failure)? {
+        Template::Composite(composite) => return expand(&composite, request, &source),
+        template => template,
     };
+    let needs_composite = |flag: &str, help: &'static str| {
+        let error = format!("`{flag}` needs a composite template, which `{name}` is not");
+        Err(Failure::usage(error).help(help))
+    };
+    if request.output_dir.is_some() {
+        return needs_composite("--output-dir", "redirect standard output to a file instead");
+    }
+    if request.component.is_some() {
+        return needs_composite("--component", "omit --component: the template makes a single catalog");
+    }
+    let catalog = template.render(&source).map_err(template_failure)?;
+    Ok(FileText { text: shown(&catalog, request)? })
+}
+
+/// Expands the components of a composite that were asked for.
+fn expand(
+    composite: &Composite,
+    request: &TemplateRequest,
+    source: &Source<'_>,
+) -> Result<FileText, Failure> {
     let wanted =
         |component: &&Component| request.component.as_ref().is_none_or(|name| *name == component.name);
     let components: Vec<&Component> = composite.components.iter().filter(wanted).collect();
-    let made =
-        components.iter().map(|component| Ok((*component, component_text(component, request, &source)?)));
-    let made = made.collect::<Result<Vec<_>, Failure>>()?;
-    match (&request.output_dir, &made[..]) {
+    let dir = match (&request.output_dir, &components[..]) {
         (_, []) => {
             let names: Vec<_> =
                 composite.components.iter().map(|found| format!("`{}`", found.name)).collect();
             let error = "the composite has no such component";
-            Err(Failure::failed(error).help(format!("there are {}", names.join(", "))))
+            return Err(Failure::failed(error).help(format!("there are {}", names.join(", "))));
         }
-        (None, [(_, text)]) => Ok(FileText { text: text.clone() }),
-        (None, _) => Err(Failure::usage("a composite template expands to several catalogs")
-            .help("pass --output-dir, or choose one with --component")),
+        (None, [component]) => return Ok(FileText { text: component_text(component, request, source)? }),
+        (None, _) => {
+            return Err(Failure::usage("a composite template expands to several catalogs")
+                .help("pass --output-dir, or choose one with --component"));
+        }
         (Some(_), _) if matches!(request.shown, Shown::Mermaid) => {
-            Err(Failure::usage("catalogs are not written as Mermaid")
-                .help("omit --output-dir, and choose a catalog with --component"))
+            return Err(Failure::usage("catalogs are not written as Mermaid")
+                .help("omit --output-dir, and choose a catalog with --component"));
         }
-        (Some(dir), _) => {
-            let mut files = BTreeMap::new();
-            let mut text = String::new();
-            for (component, catalog) in &made {
-                let file =
-                    below(&component.name)?.join(below(&component.path)?).join(below(&component.output)?);
-                let file: PathBuf = file.components().collect();
-                text += &format!("{}\n", dir.join(&file).display());
-                // Paths of a template are UTF-8, so nothing is lost.
-                let name = file.to_string_lossy().into_owned();
-                if files.insert(name, Some(catalog)).is_some() {
-                    let error = format!("two components of the composite make `{}`", file.display());
-                    return Err(Failure::failed(error).help("give one of them another `output`"));
-                }
-            }
-            let mut output = OutputDir::open(dir)?;
-            for (name, text) in &files {
-                check_replaced(&dir.join(name), text.map_or("", String::as_str))?;
-            }
-            output.write(&files)?;
-            Ok(FileText { text })
+        (Some(dir), _) => dir,
+    };
+    let catalogs = catalogs(&components, request, source)?;
+    let mut files = BTreeMap::new();
+    let mut text = String::new();
+    for component in components {
+        let file = below(&component.name)?.join(below(&component.path)?).join(below(&component.output)?);
+        let file: PathBuf = file.components().collect();
+        text += &format!("{}\n", dir.join(&file).display());
+        // Paths of a template are UTF-8, so nothing is lost.
+        let name = file.to_string_lossy().into_owned();
+        if files.insert(name, catalogs.get(&input(component))).is_some() {
+            let error = format!("two components of the composite make `{}`", file.display());
+            return Err(Failure::failed(error).help("give one of them another `output`"));
         }
     }
+    let mut output = OutputDir::open(dir)?;
+    for (name, text) in &files {
+        check_replaced(&dir.join(name), text.map_or("", String::as_str))?;
+    }
+    output.write(&files)?;
+    Ok(FileText { text })
 }
+
+/// What the catalog of a component follows from.
+fn input(component: &Component) -> (&str, bool) {
+    (&component.input, component.strategy == Strategy::Raw)
+}
+
+/// The catalogs of components by their inputs: an input that several of them have is expanded once.
+fn catalogs<'c>(
+    components: &[&'c Component],
+    request: &TemplateRequest,
+    source: &Source<'_>,
+) -> Result<BTreeMap<(&'c str, bool), String>, Failure> {
+    let mut of_inputs = BTreeMap::<_, Vec<&Component>>::new();
+    for component in components {
+        of_inputs.entry(input(component)).or_default().push(component);
+    }
+    if let Some(((file, _), all)) = of_inputs.iter().find(|(_, all)| all.len() > MOST_OF_ONE_INPUT) {
+        let error = format!(
+            "`{file}` is the input of {} components, and can be that of {MOST_OF_ONE_INPUT}",
+            all.len()
+        );
+        return Err(Failure::failed(error).help("split the composite"));
+    }
+    let texts = of_inputs.into_iter().map(|(key, all)| Ok((key, component_text(all[0], request, source)?)));
+    texts.collect()
+}
+
+/// So many copies are made of what one input of a composite stands for.
+const MOST_OF_ONE_INPUT: usize = 100;
 
 /// Refuses to replace a file that is no catalog, or has other packages.
 fn check_replaced(path: &Path, new: &str) -> Result<(), Failure> {

@@ -27,7 +27,7 @@ const PROGRAM: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: t
 type Hostile = (&'static str, fn(&Path));
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let tests: [Hostile; 16] = [
+    let tests: [Hostile; 17] = [
         ("hostile_indentation_is_not_repaired_without_bounds", indentation),
         ("hostile_anchors_are_refused", anchors),
         ("hostile_short_values_are_refused", short_values),
@@ -36,7 +36,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("very_many_findings_are_counted_in_every_format", findings),
         ("findings_in_one_long_line_take_linear_time", long_line),
         ("long_lists_of_a_package_file_take_linear_time", package_file),
-        ("many_deployments_take_linear_time", deployments),
+        ("many_deployments_are_refused", deployments),
+        ("a_template_that_is_listed_very_often_is_refused", composite),
         ("hostile_records_of_a_tar_are_refused", tar_records),
         ("a_layer_that_is_listed_very_often_is_refused", layers),
         ("hostile_descriptions_take_linear_time", descriptions),
@@ -194,16 +195,35 @@ fn package_file(at: &Path) {
     }
 }
 
-/// Each with a name and a namespace of its own.
+/// As many as a bundle gets take little memory, and more are refused.
 fn deployments(at: &Path) {
     let named = |number| {
         let name = format!("{{name: things{number}, namespace: n{number}}}");
         PROGRAM.replace("{name: things}", &name)
     };
-    let texts: Vec<_> = (0..8_000).map(named).collect();
-    fs::write(at.join("a.yaml"), texts.join("---\n")).unwrap();
     let generate = ["bundle", "generate", "a.yaml", "--package", "things", "--version", "1.0.0"];
-    says_little(at, &generate, "more [generate-namespace-lost] in a.yaml");
+    for (count, expected) in
+        [(1_000, "more [generate-namespace-lost] in a.yaml"), (8_000, "have 8000 Deployments")]
+    {
+        let texts: Vec<_> = (0..count).map(named).collect();
+        fs::write(at.join("a.yaml"), texts.join("---\n")).unwrap();
+        says_little(at, &generate, expected);
+    }
+}
+
+/// A composite whose components all have one input.
+fn composite(at: &Path) {
+    let input = json!({"schema": "olm.template.basic", "entries": [{"schema": "olm.package", "name": "p", "defaultChannel": "c"}]});
+    fs::write(at.join("input.yaml"), input.to_string()).unwrap();
+    let config = json!({"input": "input.yaml", "output": "catalog.yaml"});
+    let template = json!({"schema": "olm.builder.basic", "config": config});
+    for (count, expected) in [(100, "out/c99/p/catalog.yaml"), (10_000, "the input of 10000 components")] {
+        let component = |at: usize| json!({"name": format!("c{at}"), "destination": {"path": "p"}, "strategy": {"name": "basic", "template": template}});
+        let components: Vec<_> = (0..count).map(component).collect();
+        let composite = json!({"schema": "olm.composite", "components": components});
+        fs::write(at.join("composite.yaml"), composite.to_string()).unwrap();
+        says_little(at, &["catalog", "template", "composite.yaml", "--output-dir", "out"], expected);
+    }
 }
 
 /// A tar whose first record says that the name of a file has 3 GiB.

@@ -24,6 +24,8 @@ use crate::finding::{Finding, Findings, Level};
 use crate::parse::Object;
 use crate::yaml::steps;
 
+/// Where the Deployments are.
+const DEPLOYMENTS: [&str; 4] = ["spec", "install", "spec", "deployments"];
 /// The annotation for the licence, an SPDX expression.
 const LICENSE: &str = "license";
 /// The sidecar that operator-sdk's projects had; it is never the operator's main image.
@@ -44,7 +46,7 @@ pub(super) struct FromBase<'m> {
 /// What is derived from the manifests.
 pub(super) struct Parts<'p, 'm> {
     pub(super) objects: &'p Objects<'m>,
-    pub(super) workload: &'p Workload<'m>,
+    pub(super) workload: &'p mut Workload<'m>,
     pub(super) rbac: &'p Rbac<'m>,
     pub(super) api: Api<'m>,
     pub(super) webhooks: Webhooks<'m>,
@@ -117,12 +119,12 @@ pub(super) fn csv<'m>(
         &parts.rbac.cluster_permissions,
         cluster_permissions,
     );
-    assembly.webhooks(parts.workload, parts.webhooks.definitions, webhooks);
+    assembly.webhooks(parts.webhooks.definitions, webhooks);
     assembly.examples(&parts.api.examples);
     assembly.apis(parts.api.owned, parts.api.owned_services);
     assembly.images(parts.images);
     assembly.texts();
-    assembly.annotations(parts.objects, parts.workload);
+    assembly.annotations(parts.objects, parts.workload.namespace());
     assembly.install_modes(parts.modes, parts.webhooks.conversion);
     assembly.edge();
     assembly.apply_overrides();
@@ -158,7 +160,8 @@ impl<'m> Assembly<'_, 'm> {
             .set_some(&["spec", "release"], Draft::new(package.release.as_str(), package.origins.release));
     }
 
-    fn deployments(&mut self, workload: &Workload<'m>, base: Vec<Draft<'m>>) {
+    /// Moves the Deployments into the ClusterServiceVersion: see [`Self::deployed`].
+    fn deployments(&mut self, workload: &mut Workload<'m>, base: Vec<Draft<'m>>) {
         for entry in &base {
             let name = entry.text("name");
             if self.repairs() && workload.deployments.iter().all(|own| own.text("name") != name) {
@@ -173,12 +176,15 @@ impl<'m> Assembly<'_, 'm> {
             .deployments
             .first()
             .map_or(Self::rule("the Deployments of the manifests"), Draft::origin);
-        self.csv.set(
-            &["spec", "install", "spec", "deployments"],
-            Draft::list(workload.deployments.clone(), origin),
-        );
+        let deployments = Draft::list(std::mem::take(&mut workload.deployments), origin);
+        self.csv.set(&DEPLOYMENTS, deployments);
         let strategy = Draft::new("deployment", Self::rule("the only strategy there is"));
         self.csv.set(&["spec", "install", "strategy"], strategy);
+    }
+
+    /// The Deployments, once they are in the ClusterServiceVersion.
+    fn deployed(&self) -> &[Draft<'m>] {
+        self.csv.at(&DEPLOYMENTS).map(Draft::items).unwrap_or_default()
     }
 
     /// What the manifests grant; to `accounts` that they grant nothing, what the base grants. A base often still has the
@@ -221,11 +227,10 @@ impl<'m> Assembly<'_, 'm> {
         }
     }
 
-    fn webhooks(&mut self, workload: &Workload<'m>, mut all: Vec<Draft<'m>>, base: Vec<Draft<'m>>) {
+    fn webhooks(&mut self, mut all: Vec<Draft<'m>>, base: Vec<Draft<'m>>) {
         let id = |entry: &Draft<'_>| (entry.text("type").to_owned(), entry.text("generateName").to_owned());
         for entry in base.into_iter().filter(|_| self.request.compat.is_none()) {
-            let served =
-                workload.deployments.iter().any(|own| own.text("name") == entry.text("deploymentName"));
+            let served = self.deployed().iter().any(|own| own.text("name") == entry.text("deploymentName"));
             if all.iter().any(|own| id(own) == id(&entry)) {
                 continue;
             }
@@ -438,7 +443,7 @@ impl<'m> Assembly<'_, 'm> {
         }
     }
 
-    fn annotations(&mut self, objects: &Objects<'m>, workload: &Workload<'m>) {
+    fn annotations(&mut self, objects: &Objects<'m>, namespace: Option<&'m str>) {
         let package = self.request.package;
         let settings = &package.settings;
         let set = |csv: &mut Draft<'m>, key: &str, draft: Draft<'m>| {
@@ -472,7 +477,7 @@ impl<'m> Assembly<'_, 'm> {
             set(&mut self.csv, annotation::CREATED_AT, Draft::new(created_at.as_str(), *origin));
         }
         if self.repairs() {
-            self.other_image(workload);
+            self.other_image();
         }
         let mut default = |key: &str, draft: Draft<'m>| {
             self.csv.set_default(&["metadata", "annotations", key], draft);
@@ -498,20 +503,28 @@ impl<'m> Assembly<'_, 'm> {
                 }
             }
         }
-        if let Some(image) = main_image(&workload.deployments) {
-            default(annotation::CONTAINER_IMAGE, image);
-        }
-        if let Some(namespace) = workload.namespace().filter(|namespace| *namespace != "default") {
-            let origin =
-                workload.deployments.first().map_or(Self::rule("the Deployments' namespace"), Draft::origin);
-            let origin = origin.by_rule("the namespace of the Deployments");
-            default(annotation::SUGGESTED_NAMESPACE, Draft::new(namespace, origin));
-        }
+        self.annotations_of_deployments(namespace);
         self.platforms(objects);
     }
 
+    /// The image that consoles show, and the namespace that they suggest.
+    fn annotations_of_deployments(&mut self, namespace: Option<&'m str>) {
+        let origin = self.deployed().first().map_or(Self::rule("the Deployments' namespace"), Draft::origin);
+        let origin = origin.by_rule("the namespace of the Deployments");
+        let namespace = namespace.filter(|namespace| *namespace != "default");
+        let namespace = namespace.map(|namespace| Draft::new(namespace, origin));
+        let image = main_image(self.deployed());
+        for (key, value) in
+            [(annotation::CONTAINER_IMAGE, image), (annotation::SUGGESTED_NAMESPACE, namespace)]
+        {
+            if let Some(value) = value {
+                self.csv.set_default(&["metadata", "annotations", key], value);
+            }
+        }
+    }
+
     /// Says that the base, which is easily forgotten, names an image that no Deployment runs.
-    fn other_image(&mut self, workload: &Workload<'m>) {
+    fn other_image(&mut self) {
         let settings = &self.request.package.settings;
         let is_chosen = !settings.container_image.is_empty()
             || settings.annotations.contains_key(annotation::CONTAINER_IMAGE);
@@ -519,7 +532,7 @@ impl<'m> Assembly<'_, 'm> {
             return;
         };
         let text = named.as_str().unwrap_or_default();
-        let running = images_of(&workload.deployments);
+        let running = images_of(self.deployed());
         // A digest may be that of the image which the base names by tag.
         let is_same = |running: &str| {
             running == text || running.split_once('@').is_some_and(|(name, _)| text.starts_with(name))

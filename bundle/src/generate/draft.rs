@@ -145,7 +145,8 @@ pub enum Relation {
 pub(super) enum Value<'a> {
     Scalar(Json),
     List(Vec<Draft<'a>>),
-    Map(BTreeMap<String, Draft<'a>>),
+    /// Boxed, because the nodes of such a map have room for many entries, and most maps have few.
+    Map(BTreeMap<String, Box<Draft<'a>>>),
 }
 
 impl<'a> Draft<'a> {
@@ -160,7 +161,8 @@ impl<'a> Draft<'a> {
                 Value::List(items.into_iter().map(|item| Self::new(item, origin)).collect())
             }
             Json::Object(map) => {
-                Value::Map(map.into_iter().map(|(key, item)| (key, Self::new(item, origin))).collect())
+                let entry = |(key, item)| (key, Box::new(Self::new(item, origin)));
+                Value::Map(map.into_iter().map(entry).collect())
             }
             scalar => Value::Scalar(scalar),
         };
@@ -185,7 +187,7 @@ impl<'a> Draft<'a> {
             }
             Yaml::Mapping(map) => Value::Map(
                 map.iter()
-                    .map(|entry| (entry.key.to_string(), Self::node(&entry.value, source, by)))
+                    .map(|entry| (entry.key.to_string(), Box::new(Self::node(&entry.value, source, by))))
                     .collect(),
             ),
             _ => Value::Scalar(node.to_json()),
@@ -222,7 +224,9 @@ impl<'a> Draft<'a> {
         self.value = match self.value {
             Value::Scalar(json @ (Json::Number(_) | Json::Bool(_))) => Value::Scalar(json.to_string().into()),
             Value::List(items) => Value::List(items.into_iter().map(Self::texts).collect()),
-            Value::Map(map) => Value::Map(map.into_iter().map(|(key, item)| (key, item.texts())).collect()),
+            Value::Map(map) => {
+                Value::Map(map.into_iter().map(|(key, item)| (key, Box::new(item.texts()))).collect())
+            }
             scalar => scalar,
         };
         self
@@ -305,7 +309,7 @@ impl<'a> Draft<'a> {
     /// The value under a key.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         match &self.value {
-            Value::Map(map) => map.get(key),
+            Value::Map(map) => map.get(key).map(Box::as_ref),
             _ => None,
         }
     }
@@ -344,7 +348,7 @@ impl<'a> Draft<'a> {
     /// The value at a path of keys.
     pub(super) fn at_mut(&mut self, path: &[&str]) -> Option<&mut Self> {
         path.iter().try_fold(self, |draft, key| match &mut draft.value {
-            Value::Map(map) => map.get_mut(*key),
+            Value::Map(map) => map.get_mut(*key).map(Box::as_mut),
             _ => None,
         })
     }
@@ -363,8 +367,8 @@ impl<'a> Draft<'a> {
         let Value::Map(map) = &mut self.value else { return };
         match map.entry((*key).to_owned()) {
             Entry::Occupied(mut entry) => entry.get_mut().set(rest, item),
-            Entry::Vacant(entry) if rest.is_empty() => drop(entry.insert(item)),
-            Entry::Vacant(entry) => entry.insert(Self::map(item.origin)).set(rest, item),
+            Entry::Vacant(entry) if rest.is_empty() => drop(entry.insert(Box::new(item))),
+            Entry::Vacant(entry) => entry.insert(Box::new(Self::map(item.origin))).set(rest, item),
         }
     }
 
@@ -417,7 +421,7 @@ impl<'a> Draft<'a> {
     /// Takes the value under a key away.
     pub(super) fn remove(&mut self, key: &str) -> Option<Self> {
         match &mut self.value {
-            Value::Map(map) => map.remove(key),
+            Value::Map(map) => map.remove(key).map(|item| *item),
             _ => None,
         }
     }
@@ -442,7 +446,7 @@ impl<'a> Draft<'a> {
             (Value::Map(map), Self { value: Value::Map(others), .. }) => {
                 for (key, item) in others {
                     match map.entry(key) {
-                        Entry::Occupied(mut entry) => entry.get_mut().merge(item),
+                        Entry::Occupied(mut entry) => entry.get_mut().merge(*item),
                         Entry::Vacant(entry) => drop(entry.insert(item)),
                     }
                 }

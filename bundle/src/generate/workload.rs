@@ -14,6 +14,7 @@ use crate::installed;
 use crate::parse::Object;
 use crate::subject::ServiceAccount;
 use crate::suggest::did_you_mean;
+use crate::validate::objects;
 use crate::yaml::{Node, first_document, steps, write};
 
 /// OLM writes the namespaces an operator is to watch into this annotation of its pods.
@@ -126,6 +127,21 @@ pub(super) fn derive<'m>(
     }
     workload
 }
+
+/// Why there is no bundle of so many Deployments: clusters could hardly store it.
+pub(super) fn too_many(objects: &Objects<'_>) -> Option<Finding> {
+    let count = objects.deployments.len();
+    let first_left = objects.deployments.get(MOST_DEPLOYMENTS)?;
+    let message =
+        format!("the manifests have {count} Deployments, and a bundle gets {MOST_DEPLOYMENTS} at most");
+    let finding = first_left.finding(objects::TOO_LARGE, message, steps!("metadata", "name"));
+    Some(finding.help(
+        "clusters store ClusterServiceVersions of up to 1.5 MiB, which a few hundred Deployments fill: make several bundles",
+    ))
+}
+
+/// Of Deployments as people write them, several times what a cluster can store as one object.
+const MOST_DEPLOYMENTS: usize = 1000;
 
 /// The Deployments whose name one of another namespace has too.
 fn same_named(deployments: &[Object<'_, '_>]) -> Vec<Finding> {

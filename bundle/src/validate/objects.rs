@@ -23,6 +23,9 @@ pub(crate) static CODES: [&Code; 5] = [
 /// The kind of finding about objects that not every cluster can have.
 pub(crate) static NEEDS_CRD: &Code = &manifest_needs_crd::RULE.code;
 
+/// The kind of finding about objects that are larger than what a cluster stores.
+pub(crate) static TOO_LARGE: &Code = &size_object::RULE.code;
+
 /// Everything that Kubernetes refuses of an object by itself.
 pub(crate) fn refused(object: Object<'_, '_>) -> Findings {
     let mut findings = Findings::new();

@@ -1,6 +1,6 @@
 //! Bundles in the place of others: `olm.template.substitutes` (operator-registry `alpha/template/substitutes`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::read::Fields;
 use super::{TemplateError, bundle, check, entries};
@@ -34,7 +34,8 @@ impl<'a> Substitutes<'a> {
     ) -> Result<Self, TemplateError> {
         let catalog = entries(fields, name, text)?;
         check(&catalog, "the entries are")?;
-        let mut substitutions: Vec<Substitution> = Vec::new();
+        let mut substitutions = Vec::new();
+        let (mut bases, mut names) = (HashSet::new(), HashMap::new());
         for item in fields.maps("substitutions")? {
             let new = Substitution { name: item.text("name")?, base: item.text("base")? };
             for (key, value) in [("name", &new.name), ("base", &new.base)] {
@@ -45,12 +46,11 @@ impl<'a> Substitutes<'a> {
             if new.name == new.base {
                 return Err(item.wrong("name", format!("`{}` cannot take its own place", new.name)));
             }
-            if substitutions.iter().any(|other| other.base == new.base) {
+            if !bases.insert(new.base.clone()) {
                 return Err(item.wrong("base", format!("`{}` is substituted twice", new.base)));
             }
-            if let Some(other) = substitutions.iter().find(|other| other.name == new.name) {
-                let why =
-                    format!("`{}` takes the place of both `{}` and `{}`", new.name, other.base, new.base);
+            if let Some(other) = names.insert(new.name.clone(), new.base.clone()) {
+                let why = format!("`{}` takes the place of both `{other}` and `{}`", new.name, new.base);
                 return Err(item.wrong("name", why));
             }
             substitutions.push(new);

@@ -115,6 +115,10 @@ fn templates_that_stand_for_nothing() {
     insta::assert_snapshot!(channels("schema: olm.template.basic\nentries:\n- schema: olm.bundle\n"), @"3: a bundle of a basic template has no `image`");
     insta::assert_snapshot!(channels("schema: olm.template.basic\nentries: {}\n"), @"2: `entries` is not a list");
     insta::assert_snapshot!(channels("schema: olm.template.basic\nentries:\n- name: x\n"), @"3: an entry has no schema");
+    let basic = |listed: &str| channels(&format!("schema: olm.template.basic\nentries:\n{listed}"));
+    let listed = "- {schema: olm.bundle, image: 'example.com/r:1.0.0'}\n";
+    insta::assert_snapshot!(basic(&listed.repeat(2)), @"4: `example.com/r:1.0.0` is given twice");
+    insta::assert_snapshot!(basic(&format!("{listed}{}", listed.replace("example.com/", ""))), @"4: `example.com/r:1.0.0` and `r:1.0.0` are both the bundle `r.v1.0.0`");
     insta::assert_snapshot!(channels("{"), @"1: not valid YAML or JSON: unclosed bracket '{'");
 }
 
