@@ -132,7 +132,7 @@ pub struct MadeBy {
 }
 
 impl MadeBy {
-    /// Whether somebody who edits the line has to edit another file.
+    /// Whether the line comes from the package file or a base, which is then the file to edit.
     pub fn is_known(&self) -> bool {
         self.key.is_some() || self.base.is_some()
     }

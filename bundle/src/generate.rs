@@ -203,7 +203,7 @@ pub fn generate<'r>(request: &Request<'r>) -> Generated<'r> {
 }
 
 impl<'r> Generated<'r> {
-    /// What there is to say about manifests that nothing is made of.
+    /// The findings about manifests that give no bundle.
     fn failed(request: &Request<'r>, csv: String, findings: Findings) -> Self {
         let findings = findings.into_sorted(request.package.name.as_str());
         Self { csv, files: BTreeMap::new(), findings, draft: assemble::default_base(request) }

@@ -236,7 +236,7 @@ fn catalogs<'c>(
     texts.collect()
 }
 
-/// So many copies are made of what one input of a composite stands for.
+/// One input of a composite may have this many components.
 const MOST_OF_ONE_INPUT: usize = 100;
 
 /// Refuses to replace a file that is no catalog, or has other packages.

@@ -266,7 +266,7 @@ fn fails(fault: &Fault, told: &mut Told<'_>) -> Result<(), Failed> {
     assert!(after <= fault.shown.2, "it took {after:?}\n{failed}");
     let diagnosis: Value = serde_json::from_str(&told.refused(&["doctor", code, "--output", "json"])?)?;
     assert_eq!(diagnosis["causes"][0]["code"], code, "{diagnosis:#}");
-    // Who installs it again is not told to delete what serves.
+    // Installing it again must not advise to delete the version that serves.
     let (_, again) = told.run(&["install", code, "--dry-run"])?;
     assert!(!again.contains("without a Subscription") && !again.contains("kubectl delete"), "{again}");
     let available = ["get", "deployment", code, "--output", "jsonpath={.status.availableReplicas}"];

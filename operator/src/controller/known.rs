@@ -6,7 +6,7 @@ use crate::{
     plan::{Copies, Copy, Observed, Topology},
 };
 
-/// An observation of nothing but the node of each pod, and who owned slots.
+/// What the status knows of an observation: the node id of each pod, and which pods owned slots.
 pub(super) fn observed(status: &RedisClusterStatus) -> Observed {
     let node = |member: &Member| Some((member.pod.clone(), member.node_id.as_deref()?.parse().ok()?));
     let known = status.members.iter().filter_map(node).collect();

@@ -3,9 +3,8 @@
 //! It follows redis-server 7.0 where that decides whether data survives: the claim with the higher epoch wins, a primary
 //! that loses its last slots to one node becomes its replica and drops its keys, what a node says of itself as a
 //! replica ends its claims, what an owner claims no more anybody may claim, an open slot is known to two nodes alone (and, in
-//! Valkey, to their replicas),
-//! a node that hears of another introduces itself to it, a forgotten id is banned for a while (and, in Valkey, at all who hear of
-//! that), and a replica may stay bound to an old address.
+//! Valkey, to their replicas), a node that hears of another introduces itself to it, a forgotten id is banned for a minute (in Valkey
+//! on each node that hears of the ban), and a replica may stay bound to an old address.
 
 mod act;
 mod elections;
@@ -80,8 +79,7 @@ struct Slot {
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) goal: Goal,
-    /// Whether replicas know which slots of their primary are open, and nodes whom others were told to forget, as those of Valkey 8 and
-    /// later do.
+    /// As in Valkey 8 and later, replicas know the open slots of their primary, and nodes tell each other which ids they forgot.
     pub(crate) replicas_know_open_slots: bool,
     /// Whether a pod keeps its data when it is replaced.
     pub(crate) persistent: bool,
