@@ -63,6 +63,25 @@ impl Code {
     }
 }
 
+/// Declares `RULE` in a rule's own file: its code, level and suite, and the page beside the file. `Rule`, a struct of a code and its
+/// check, and the function `check` are those of the file.
+///
+/// The modules of rules are listed by hand: rustfmt does not see the file of a module that a macro declares.
+#[macro_export]
+macro_rules! rule {
+    ($name:literal, $level:ident, $suite:ident, $page:literal) => {
+        pub(crate) static RULE: Rule = Rule {
+            code: $crate::finding::Code {
+                name: $name,
+                level: $crate::finding::Level::$level,
+                suite: $suite,
+                docs: include_str!($page),
+            },
+            check,
+        };
+    };
+}
+
 impl PartialEq for Code {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name

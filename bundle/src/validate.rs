@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use facts::Facts;
 
+use crate::rule;
 use crate::version::Version;
 
 pub use platforms::images;

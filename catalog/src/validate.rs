@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use olmkit_bundle::finding::{Code, Finding, Findings, Place};
+use olmkit_bundle::rule;
 
 use crate::fbc::Catalog;
 use crate::index::Index;

@@ -1,16 +1,8 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "access-rule-invalid",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("access_rule_invalid.md"),
-    },
-    check,
-};
+rule!("access-rule-invalid", Error, INSTALL, "access_rule_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for rule in facts.access_rules() {

@@ -1,17 +1,9 @@
 use crate::annotations::{CHANNELS, DEFAULT_CHANNEL};
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "annotation-empty",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("annotation_empty.md"),
-    },
-    check,
-};
+rule!("annotation-empty", Error, OLM, "annotation_empty.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };

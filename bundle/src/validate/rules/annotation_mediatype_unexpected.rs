@@ -1,17 +1,9 @@
 use crate::annotations::{MEDIA_TYPE, REGISTRY_V1};
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "annotation-mediatype-unexpected",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("annotation_mediatype_unexpected.md"),
-    },
-    check,
-};
+rule!("annotation-mediatype-unexpected", Error, OLM, "annotation_mediatype_unexpected.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };

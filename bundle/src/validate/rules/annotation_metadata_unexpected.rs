@@ -1,17 +1,9 @@
 use crate::annotations::{METADATA, METADATA_DIR, is_directory};
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "annotation-metadata-unexpected",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("annotation_metadata_unexpected.md"),
-    },
-    check,
-};
+rule!("annotation-metadata-unexpected", Warning, STRICT, "annotation_metadata_unexpected.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };

@@ -1,17 +1,9 @@
 use crate::annotations::{self, CHANNELS, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE};
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "annotation-missing",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("annotation_missing.md"),
-    },
-    check,
-};
+rule!("annotation-missing", Error, OLM, "annotation_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };

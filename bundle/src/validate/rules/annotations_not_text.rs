@@ -1,16 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "annotations-not-text",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("annotations_not_text.md"),
-    },
-    check,
-};
+rule!("annotations-not-text", Error, OLM, "annotations_not_text.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };

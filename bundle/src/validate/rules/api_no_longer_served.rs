@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
 use crate::validate::removals::Table;
-use crate::validate::{REMOVED_APIS, Rule, removals};
+use crate::validate::{REMOVED_APIS, Rule, removals, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "api-no-longer-served",
-        level: Level::Warning,
-        suite: REMOVED_APIS,
-        docs: include_str!("api_no_longer_served.md"),
-    },
-    check,
-};
+rule!("api-no-longer-served", Warning, REMOVED_APIS, "api_no_longer_served.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for object in facts.objects() {

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::suggest::did_you_mean;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "api-service-without-deployment",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("api_service_without_deployment.md"),
-    },
-    check,
-};
+rule!("api-service-without-deployment", Error, INSTALL, "api_service_without_deployment.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

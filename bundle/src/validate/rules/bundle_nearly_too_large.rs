@@ -1,16 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::{Facts, MAX_PACKED_BYTES, NEAR_MAX_PACKED_BYTES};
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "bundle-nearly-too-large",
-        level: Level::Warning,
-        suite: OLM,
-        docs: include_str!("bundle_nearly_too_large.md"),
-    },
-    check,
-};
+rule!("bundle-nearly-too-large", Warning, OLM, "bundle_nearly_too_large.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(packed) = facts.packed_above(NEAR_MAX_PACKED_BYTES) else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{GOOD_PRACTICES, Rule};
+use crate::validate::{GOOD_PRACTICES, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "container-without-requests",
-        level: Level::Warning,
-        suite: GOOD_PRACTICES,
-        docs: include_str!("container_without_requests.md"),
-    },
-    check,
-};
+rule!("container-without-requests", Warning, GOOD_PRACTICES, "container_without_requests.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

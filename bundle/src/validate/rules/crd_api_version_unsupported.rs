@@ -1,18 +1,10 @@
 use crate::crd;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-api-version-unsupported",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_api_version_unsupported.md"),
-    },
-    check,
-};
+rule!("crd-api-version-unsupported", Error, OLM, "crd_api_version_unsupported.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for object in facts.crds() {

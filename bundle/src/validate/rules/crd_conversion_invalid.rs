@@ -1,20 +1,12 @@
 use crate::crd::Crd;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::names::{check_dns_1035_label, check_subdomain};
 use crate::url::Url;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::{Node, Step, Value, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-conversion-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_conversion_invalid.md"),
-    },
-    check,
-};
+rule!("crd-conversion-invalid", Error, OLM, "crd_conversion_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, crd) in facts.readable_crds() {

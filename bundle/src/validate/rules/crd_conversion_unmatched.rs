@@ -1,20 +1,12 @@
 use std::collections::BTreeSet;
 
 use crate::crd::Crd;
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings, Level};
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-conversion-unmatched",
-        level: Level::Warning,
-        suite: INSTALL,
-        docs: include_str!("crd_conversion_unmatched.md"),
-    },
-    check,
-};
+rule!("crd-conversion-unmatched", Warning, INSTALL, "crd_conversion_unmatched.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,18 +1,10 @@
 use std::collections::BTreeMap;
 
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-duplicate",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_duplicate.md"),
-    },
-    check,
-};
+rule!("crd-duplicate", Error, OLM, "crd_duplicate.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let mut first = BTreeMap::new();

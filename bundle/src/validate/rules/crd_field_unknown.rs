@@ -1,17 +1,9 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::suggest::did_you_mean;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-field-unknown",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("crd_field_unknown.md"),
-    },
-    check,
-};
+rule!("crd-field-unknown", Warning, STRICT, "crd_field_unknown.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, fit) in facts.crd_fits() {

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
 use crate::validate::metadata::Metadata;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-metadata-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_metadata_invalid.md"),
-    },
-    check,
-};
+rule!("crd-metadata-invalid", Error, OLM, "crd_metadata_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, _) in facts.readable_crds() {

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::names::check_subdomain;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-name-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_name_invalid.md"),
-    },
-    check,
-};
+rule!("crd-name-invalid", Error, OLM, "crd_name_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, crd) in facts.readable_crds() {

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::names::check_dns_1035_label;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-names-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_names_invalid.md"),
-    },
-    check,
-};
+rule!("crd-names-invalid", Error, OLM, "crd_names_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     const NAMES: [&str; 4] = ["plural", "singular", "kind", "listKind"];

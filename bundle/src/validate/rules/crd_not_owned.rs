@@ -1,19 +1,11 @@
 use std::collections::BTreeSet;
 
 use crate::csv::GroupVersionKind;
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::{CrdVersion, Facts};
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-not-owned",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_not_owned.md"),
-    },
-    check,
-};
+rule!("crd-not-owned", Error, OLM, "crd_not_owned.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

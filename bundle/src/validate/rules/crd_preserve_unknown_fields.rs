@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::schema::Schema;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-preserve-unknown-fields",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_preserve_unknown_fields.md"),
-    },
-    check,
-};
+rule!("crd-preserve-unknown-fields", Error, OLM, "crd_preserve_unknown_fields.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, crd) in facts.readable_crds().filter(|(_, crd)| crd.preserves_unknown_fields()) {

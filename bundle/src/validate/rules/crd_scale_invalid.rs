@@ -1,19 +1,11 @@
 use crate::crd::Crd;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::parse::Object;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::{Step, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-scale-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_scale_invalid.md"),
-    },
-    check,
-};
+rule!("crd-scale-invalid", Error, OLM, "crd_scale_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, crd) in facts.readable_crds() {

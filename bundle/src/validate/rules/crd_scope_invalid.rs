@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-scope-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_scope_invalid.md"),
-    },
-    check,
-};
+rule!("crd-scope-invalid", Error, OLM, "crd_scope_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, crd) in facts.readable_crds() {

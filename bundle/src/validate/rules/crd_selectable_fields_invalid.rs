@@ -1,22 +1,14 @@
 use std::collections::BTreeSet;
 
 use crate::crd::Crd;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::parse::Object;
 use crate::schema::Schema;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::{Node, Step, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-selectable-fields-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_selectable_fields_invalid.md"),
-    },
-    check,
-};
+rule!("crd-selectable-fields-invalid", Error, OLM, "crd_selectable_fields_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, crd) in facts.readable_crds() {

@@ -1,16 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-type-mismatch",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_type_mismatch.md"),
-    },
-    check,
-};
+rule!("crd-type-mismatch", Error, OLM, "crd_type_mismatch.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, fit) in facts.crd_fits() {

@@ -1,18 +1,10 @@
 use crate::crd::Crd;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::{Node, Step, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-version-fields-mixed",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_version_fields_mixed.md"),
-    },
-    check,
-};
+rule!("crd-version-fields-mixed", Error, OLM, "crd_version_fields_mixed.md");
 
 /// Of the older API only; in the newer one what belongs to a version stands in that version.
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {

@@ -1,21 +1,13 @@
 use std::collections::BTreeSet;
 
 use crate::crd::Crd;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::names::check_dns_1035_label;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::{Node, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "crd-versions-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("crd_versions_invalid.md"),
-    },
-    check,
-};
+rule!("crd-versions-invalid", Error, OLM, "crd_versions_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, crd) in facts.readable_crds() {

@@ -1,16 +1,8 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-annotation-case",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_annotation_case.md"),
-    },
-    check,
-};
+rule!("csv-annotation-case", Error, OLM, "csv_annotation_case.md");
 
 /// Annotations whose case OLM's tools check, all of them read by OLM itself.
 const KEYS: [&str; 5] = [

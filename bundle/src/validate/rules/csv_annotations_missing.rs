@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-annotations-missing",
-        level: Level::Warning,
-        suite: OLM,
-        docs: include_str!("csv_annotations_missing.md"),
-    },
-    check,
-};
+rule!("csv-annotations-missing", Warning, OLM, "csv_annotations_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

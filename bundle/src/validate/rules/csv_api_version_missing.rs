@@ -1,18 +1,10 @@
 use crate::csv::{self, GroupVersionKind};
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-api-version-missing",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_api_version_missing.md"),
-    },
-    check,
-};
+rule!("csv-api-version-missing", Error, OLM, "csv_api_version_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv_object() else { return };

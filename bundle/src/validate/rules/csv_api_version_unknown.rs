@@ -1,18 +1,10 @@
 use crate::csv;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-api-version-unknown",
-        level: Level::Warning,
-        suite: INSTALL,
-        docs: include_str!("csv_api_version_unknown.md"),
-    },
-    check,
-};
+rule!("csv-api-version-unknown", Warning, INSTALL, "csv_api_version_unknown.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,20 +1,12 @@
 use std::collections::BTreeSet;
 
 use crate::csv::GroupVersionKind;
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-api-without-example",
-        level: Level::Warning,
-        suite: OLM,
-        docs: include_str!("csv_api_without_example.md"),
-    },
-    check,
-};
+rule!("csv-api-without-example", Warning, OLM, "csv_api_without_example.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let (Some(csv), Some(examples)) = (facts.csv(), facts.examples()) else { return };

@@ -1,19 +1,11 @@
 use crate::csv::annotation::CAPABILITIES as KEY;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::suggest::nearest;
 use crate::validate::facts::Facts;
-use crate::validate::{CAPABILITIES, Rule};
+use crate::validate::{CAPABILITIES, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-capability-unknown",
-        level: Level::Error,
-        suite: CAPABILITIES,
-        docs: include_str!("csv_capability_unknown.md"),
-    },
-    check,
-};
+rule!("csv-capability-unknown", Error, CAPABILITIES, "csv_capability_unknown.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,19 +1,11 @@
 use crate::csv::annotation::CATEGORIES as KEY;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::suggest::nearest;
 use crate::validate::facts::Facts;
-use crate::validate::{CATEGORIES, Rule};
+use crate::validate::{CATEGORIES, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-category-unknown",
-        level: Level::Error,
-        suite: CATEGORIES,
-        docs: include_str!("csv_category_unknown.md"),
-    },
-    check,
-};
+rule!("csv-category-unknown", Error, CATEGORIES, "csv_category_unknown.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

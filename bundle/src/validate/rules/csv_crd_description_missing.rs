@@ -1,17 +1,9 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{GOOD_PRACTICES, Rule};
+use crate::validate::{GOOD_PRACTICES, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-crd-description-missing",
-        level: Level::Warning,
-        suite: GOOD_PRACTICES,
-        docs: include_str!("csv_crd_description_missing.md"),
-    },
-    check,
-};
+rule!("csv-crd-description-missing", Warning, GOOD_PRACTICES, "csv_crd_description_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

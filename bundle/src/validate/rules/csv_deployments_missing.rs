@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{GOOD_PRACTICES, Rule};
+use crate::validate::{GOOD_PRACTICES, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-deployments-missing",
-        level: Level::Error,
-        suite: GOOD_PRACTICES,
-        docs: include_str!("csv_deployments_missing.md"),
-    },
-    check,
-};
+rule!("csv-deployments-missing", Error, GOOD_PRACTICES, "csv_deployments_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

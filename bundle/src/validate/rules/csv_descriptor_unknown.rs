@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT, descriptors};
+use crate::validate::{Rule, STRICT, descriptors, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-descriptor-unknown",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("csv_descriptor_unknown.md"),
-    },
-    check,
-};
+rule!("csv-descriptor-unknown", Warning, STRICT, "csv_descriptor_unknown.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

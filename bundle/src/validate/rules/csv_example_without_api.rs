@@ -1,19 +1,11 @@
 use std::collections::BTreeSet;
 
 use crate::csv::GroupVersionKind;
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-example-without-api",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_example_without_api.md"),
-    },
-    check,
-};
+rule!("csv-example-without-api", Error, OLM, "csv_example_without_api.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let (Some(csv), Some(examples)) = (facts.csv(), facts.examples()) else { return };

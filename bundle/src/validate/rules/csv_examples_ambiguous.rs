@@ -1,18 +1,10 @@
 use crate::csv::annotation::{ALM_EXAMPLES, OLM_EXAMPLES};
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-examples-ambiguous",
-        level: Level::Warning,
-        suite: OLM,
-        docs: include_str!("csv_examples_ambiguous.md"),
-    },
-    check,
-};
+rule!("csv-examples-ambiguous", Warning, OLM, "csv_examples_ambiguous.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::examples::Unreadable;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-examples-not-objects",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_examples_not_objects.md"),
-    },
-    check,
-};
+rule!("csv-examples-not-objects", Error, OLM, "csv_examples_not_objects.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let (Some(csv), Some(examples)) = (facts.csv(), facts.examples()) else { return };

@@ -1,20 +1,12 @@
 use crate::csv::ClusterServiceVersionSpec;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::parse::Csv;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::{Step, steps};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-field-missing",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_field_missing.md"),
-    },
-    check,
-};
+rule!("csv-field-missing", Error, OLM, "csv_field_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::suggest::did_you_mean;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-field-unknown",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("csv_field_unknown.md"),
-    },
-    check,
-};
+rule!("csv-field-unknown", Warning, STRICT, "csv_field_unknown.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OPERATORHUB, Rule};
+use crate::validate::{OPERATORHUB, Rule, rule};
 use crate::yaml::{Node, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-icon-count",
-        level: Level::Error,
-        suite: OPERATORHUB,
-        docs: include_str!("csv_icon_count.md"),
-    },
-    check,
-};
+rule!("csv-icon-count", Error, OPERATORHUB, "csv_icon_count.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

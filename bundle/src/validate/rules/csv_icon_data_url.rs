@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-icon-data-url",
-        level: Level::Warning,
-        suite: INSTALL,
-        docs: include_str!("csv_icon_data_url.md"),
-    },
-    check,
-};
+rule!("csv-icon-data-url", Warning, INSTALL, "csv_icon_data_url.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

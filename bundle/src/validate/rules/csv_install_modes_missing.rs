@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-install-modes-missing",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_install_modes_missing.md"),
-    },
-    check,
-};
+rule!("csv-install-modes-missing", Error, OLM, "csv_install_modes_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

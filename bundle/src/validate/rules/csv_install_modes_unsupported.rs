@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-install-modes-unsupported",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_install_modes_unsupported.md"),
-    },
-    check,
-};
+rule!("csv-install-modes-unsupported", Error, OLM, "csv_install_modes_unsupported.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::url::Url;
 use crate::validate::facts::Facts;
-use crate::validate::{OPERATORHUB, Rule};
+use crate::validate::{OPERATORHUB, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-link-url-invalid",
-        level: Level::Error,
-        suite: OPERATORHUB,
-        docs: include_str!("csv_link_url_invalid.md"),
-    },
-    check,
-};
+rule!("csv-link-url-invalid", Error, OPERATORHUB, "csv_link_url_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OPERATORHUB, Rule};
+use crate::validate::{OPERATORHUB, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-maintainer-incomplete",
-        level: Level::Error,
-        suite: OPERATORHUB,
-        docs: include_str!("csv_maintainer_incomplete.md"),
-    },
-    check,
-};
+rule!("csv-maintainer-incomplete", Error, OPERATORHUB, "csv_maintainer_incomplete.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::access::AccessRule;
 use crate::validate::facts::Facts;
-use crate::validate::{GOOD_PRACTICES, Rule};
+use crate::validate::{GOOD_PRACTICES, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-manages-crds",
-        level: Level::Warning,
-        suite: GOOD_PRACTICES,
-        docs: include_str!("csv_manages_crds.md"),
-    },
-    check,
-};
+rule!("csv-manages-crds", Warning, GOOD_PRACTICES, "csv_manages_crds.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let creates = |rule: &&AccessRule<'_, '_>| {

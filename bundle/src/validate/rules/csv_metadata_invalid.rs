@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
 use crate::validate::metadata::Metadata;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-metadata-invalid",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("csv_metadata_invalid.md"),
-    },
-    check,
-};
+rule!("csv-metadata-invalid", Error, INSTALL, "csv_metadata_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(object) = facts.csv_object() else { return };

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::version::Version;
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-min-kube-version-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_min_kube_version_invalid.md"),
-    },
-    check,
-};
+rule!("csv-min-kube-version-invalid", Error, OLM, "csv_min_kube_version_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-min-kube-version-missing",
-        level: Level::Warning,
-        suite: OLM,
-        docs: include_str!("csv_min_kube_version_missing.md"),
-    },
-    check,
-};
+rule!("csv-min-kube-version-missing", Warning, OLM, "csv_min_kube_version_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,11 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "csv-missing", level: Level::Error, suite: OLM, docs: include_str!("csv_missing.md") },
-    check,
-};
+rule!("csv-missing", Error, OLM, "csv_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     // An unreadable manifest may be the one that is missed.

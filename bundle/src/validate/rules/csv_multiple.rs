@@ -1,20 +1,12 @@
 use crate::csv;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::load::is_leftover;
 use crate::parse::File;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-multiple",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_multiple.md"),
-    },
-    check,
-};
+rule!("csv-multiple", Error, OLM, "csv_multiple.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let is_csv = |file: &&File<'_>| file.object().is_some_and(|object| object.kind() == csv::KIND);

@@ -1,19 +1,11 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{GOOD_PRACTICES, Rule};
+use crate::validate::{GOOD_PRACTICES, Rule, rule};
 use crate::yaml::{Step, steps};
 
 const RELEASE: &[Step<'_>] = &[Step::Key("spec"), Step::Key("release")];
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-name-convention",
-        level: Level::Warning,
-        suite: GOOD_PRACTICES,
-        docs: include_str!("csv_name_convention.md"),
-    },
-    check,
-};
+rule!("csv-name-convention", Warning, GOOD_PRACTICES, "csv_name_convention.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{GOOD_PRACTICES, Rule};
+use crate::validate::{GOOD_PRACTICES, Rule, rule};
 use crate::version::Version;
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-name-version",
-        level: Level::Warning,
-        suite: GOOD_PRACTICES,
-        docs: include_str!("csv_name_version.md"),
-    },
-    check,
-};
+rule!("csv-name-version", Warning, GOOD_PRACTICES, "csv_name_version.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,20 +1,12 @@
 use std::collections::BTreeSet;
 
 use crate::csv::GroupVersionKind;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-owned-crd-missing",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_owned_crd_missing.md"),
-    },
-    check,
-};
+rule!("csv-owned-crd-missing", Error, OLM, "csv_owned_crd_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     // The CRD may be in the very file that cannot be read.

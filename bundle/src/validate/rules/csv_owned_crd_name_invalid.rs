@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-owned-crd-name-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_owned_crd_name_invalid.md"),
-    },
-    check,
-};
+rule!("csv-owned-crd-name-invalid", Error, OLM, "csv_owned_crd_name_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

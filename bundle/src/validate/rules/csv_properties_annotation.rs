@@ -1,17 +1,9 @@
 use crate::csv::annotation::PROPERTIES;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-properties-annotation",
-        level: Level::Warning,
-        suite: OLM,
-        docs: include_str!("csv_properties_annotation.md"),
-    },
-    check,
-};
+rule!("csv-properties-annotation", Warning, OLM, "csv_properties_annotation.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,19 +1,11 @@
 use crate::csv::annotation::PROPERTIES;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::go;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use serde_json::Value;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-properties-invalid",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("csv_properties_invalid.md"),
-    },
-    check,
-};
+rule!("csv-properties-invalid", Error, INSTALL, "csv_properties_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 use crate::version::Release;
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-release-invalid",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("csv_release_invalid.md"),
-    },
-    check,
-};
+rule!("csv-release-invalid", Warning, STRICT, "csv_release_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 use crate::version::parse_tolerant;
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-release-name-mismatch",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("csv_release_name_mismatch.md"),
-    },
-    check,
-};
+rule!("csv-release-name-mismatch", Warning, STRICT, "csv_release_name_mismatch.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let (Some(csv), Some(annotations)) = (facts.csv(), facts.annotations()) else { return };

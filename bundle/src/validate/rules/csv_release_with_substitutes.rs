@@ -1,18 +1,10 @@
 use crate::csv::annotation::SUBSTITUTES_FOR;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-release-with-substitutes",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("csv_release_with_substitutes.md"),
-    },
-    check,
-};
+rule!("csv-release-with-substitutes", Warning, STRICT, "csv_release_with_substitutes.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-replaces-itself",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("csv_replaces_itself.md"),
-    },
-    check,
-};
+rule!("csv-replaces-itself", Error, INSTALL, "csv_replaces_itself.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

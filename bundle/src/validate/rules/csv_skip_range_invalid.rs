@@ -1,19 +1,11 @@
 use crate::csv::annotation;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::version::VersionRange;
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-skip-range-invalid",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("csv_skip_range_invalid.md"),
-    },
-    check,
-};
+rule!("csv-skip-range-invalid", Error, INSTALL, "csv_skip_range_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-strategy-unknown",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("csv_strategy_unknown.md"),
-    },
-    check,
-};
+rule!("csv-strategy-unknown", Error, INSTALL, "csv_strategy_unknown.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

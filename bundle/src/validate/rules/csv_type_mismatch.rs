@@ -1,21 +1,13 @@
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::parse::Csv;
 use crate::quantity;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-type-mismatch",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_type_mismatch.md"),
-    },
-    check,
-};
+rule!("csv-type-mismatch", Error, OLM, "csv_type_mismatch.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     if let Some((csv, error)) = facts.csv_error() {

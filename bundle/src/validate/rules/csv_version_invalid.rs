@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::version::parse_tolerant;
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-version-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_version_invalid.md"),
-    },
-    check,
-};
+rule!("csv-version-invalid", Error, OLM, "csv_version_invalid.md");
 
 const HELP: &str = "write all three numbers and no `v`, such as `1.2.3`";
 

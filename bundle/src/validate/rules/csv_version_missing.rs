@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OPERATORHUB, Rule};
+use crate::validate::{OPERATORHUB, Rule, rule};
 use crate::version::{Version, parse_tolerant};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-version-missing",
-        level: Level::Error,
-        suite: OPERATORHUB,
-        docs: include_str!("csv_version_missing.md"),
-    },
-    check,
-};
+rule!("csv-version-missing", Error, OPERATORHUB, "csv_version_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::version::{Version, parse_tolerant};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "csv-version-short",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("csv_version_short.md"),
-    },
-    check,
-};
+rule!("csv-version-short", Error, OLM, "csv_version_short.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

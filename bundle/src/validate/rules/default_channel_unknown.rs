@@ -1,18 +1,10 @@
 use crate::annotations;
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::suggest::did_you_mean;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "default-channel-unknown",
-        level: Level::Warning,
-        suite: INSTALL,
-        docs: include_str!("default_channel_unknown.md"),
-    },
-    check,
-};
+rule!("default-channel-unknown", Warning, INSTALL, "default_channel_unknown.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::Node;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "dependencies-not-a-map",
-        level: Level::Warning,
-        suite: INSTALL,
-        docs: include_str!("dependencies_not_a_map.md"),
-    },
-    check,
-};
+rule!("dependencies-not-a-map", Warning, INSTALL, "dependencies_not_a_map.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in facts.metadata() {

@@ -1,19 +1,11 @@
 use crate::cel::constraint::Expression;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::dependencies::CONSTRAINT;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "dependency-constraint-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("dependency_constraint_invalid.md"),
-    },
-    check,
-};
+rule!("dependency-constraint-invalid", Error, OLM, "dependency_constraint_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (dependency, fields) in facts.dependencies_of(CONSTRAINT) {

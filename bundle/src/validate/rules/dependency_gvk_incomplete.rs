@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::dependencies::GVK;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "dependency-gvk-incomplete",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("dependency_gvk_incomplete.md"),
-    },
-    check,
-};
+rule!("dependency-gvk-incomplete", Error, OLM, "dependency_gvk_incomplete.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (dependency, fields) in facts.dependencies_of(GVK) {

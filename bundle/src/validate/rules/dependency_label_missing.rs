@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::dependencies::LABEL;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "dependency-label-missing",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("dependency_label_missing.md"),
-    },
-    check,
-};
+rule!("dependency-label-missing", Error, OLM, "dependency_label_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (dependency, fields) in facts.dependencies_of(LABEL) {

@@ -1,19 +1,11 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::dependencies::PACKAGE;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::version::VersionRange;
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "dependency-package-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("dependency_package_invalid.md"),
-    },
-    check,
-};
+rule!("dependency-package-invalid", Error, OLM, "dependency_package_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (dependency, fields) in facts.dependencies_of(PACKAGE) {

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::Step;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "dependency-unreadable",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("dependency_unreadable.md"),
-    },
-    check,
-};
+rule!("dependency-unreadable", Error, OLM, "dependency_unreadable.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for dependency in facts.dependencies() {

@@ -1,23 +1,15 @@
 use std::collections::BTreeSet;
 
 use crate::deployment;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::installed;
 use crate::names::check_subdomain;
 use crate::source::Span;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::{Node, Value, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "deployment-invalid",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("deployment_invalid.md"),
-    },
-    check,
-};
+rule!("deployment-invalid", Error, INSTALL, "deployment_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

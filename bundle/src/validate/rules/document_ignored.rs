@@ -1,16 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "document-ignored",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("document_ignored.md"),
-    },
-    check,
-};
+rule!("document-ignored", Warning, STRICT, "document_ignored.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in &facts.files {

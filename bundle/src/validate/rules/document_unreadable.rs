@@ -1,16 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "document-unreadable",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("document_unreadable.md"),
-    },
-    check,
-};
+rule!("document-unreadable", Warning, STRICT, "document_unreadable.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in &facts.files {

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
 use crate::validate::schemas::each_example;
-use crate::validate::{Rule, SCHEMA};
+use crate::validate::{Rule, SCHEMA, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "example-against-schema",
-        level: Level::Warning,
-        suite: SCHEMA,
-        docs: include_str!("example_against_schema.md"),
-    },
-    check,
-};
+rule!("example-against-schema", Warning, SCHEMA, "example_against_schema.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     each_example(facts, |csv, examples, gvk, checked| {

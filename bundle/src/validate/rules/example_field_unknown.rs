@@ -1,18 +1,10 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::suggest::did_you_mean;
 use crate::validate::facts::Facts;
 use crate::validate::schemas::each_example;
-use crate::validate::{Rule, SCHEMA};
+use crate::validate::{Rule, SCHEMA, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "example-field-unknown",
-        level: Level::Warning,
-        suite: SCHEMA,
-        docs: include_str!("example_field_unknown.md"),
-    },
-    check,
-};
+rule!("example-field-unknown", Warning, SCHEMA, "example_field_unknown.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     each_example(facts, |csv, examples, gvk, checked| {

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::parse::Role;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "file-not-in-bundle",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("file_not_in_bundle.md"),
-    },
-    check,
-};
+rule!("file-not-in-bundle", Warning, STRICT, "file_not_in_bundle.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in facts.files.iter().filter(|file| file.role == Role::Other && !file.path.starts_with("tests/"))

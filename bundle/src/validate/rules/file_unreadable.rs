@@ -1,17 +1,9 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::load::Content;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "file-unreadable",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("file_unreadable.md"),
-    },
-    check,
-};
+rule!("file-unreadable", Error, OLM, "file_unreadable.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in facts.files.iter().filter(|file| facts.must_be_readable(file)) {

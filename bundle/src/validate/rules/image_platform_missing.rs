@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
 use crate::validate::platforms::{HALVES, Platforms};
-use crate::validate::{MULTIARCH, Rule};
+use crate::validate::{MULTIARCH, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "image-platform-missing",
-        level: Level::Error,
-        suite: MULTIARCH,
-        docs: include_str!("image_platform_missing.md"),
-    },
-    check,
-};
+rule!("image-platform-missing", Error, MULTIARCH, "image_platform_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let (Some(csv), Some(platforms)) = (facts.csv(), Platforms::of(facts)) else { return };

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
 use crate::validate::platforms::{HALVES, Platforms};
-use crate::validate::{MULTIARCH, Rule};
+use crate::validate::{MULTIARCH, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "image-platform-narrower",
-        level: Level::Warning,
-        suite: MULTIARCH,
-        docs: include_str!("image_platform_narrower.md"),
-    },
-    check,
-};
+rule!("image-platform-narrower", Warning, MULTIARCH, "image_platform_narrower.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let (Some(csv), Some(platforms)) = (facts.csv(), Platforms::of(facts)) else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{MULTIARCH, Rule};
+use crate::validate::{MULTIARCH, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "image-uninspected",
-        level: Level::Warning,
-        suite: MULTIARCH,
-        docs: include_str!("image_uninspected.md"),
-    },
-    check,
-};
+rule!("image-uninspected", Warning, MULTIARCH, "image_uninspected.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

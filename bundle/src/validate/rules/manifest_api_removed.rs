@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::kinds;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule, removals};
+use crate::validate::{INSTALL, Rule, removals, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "manifest-api-removed",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("manifest_api_removed.md"),
-    },
-    check,
-};
+rule!("manifest-api-removed", Error, INSTALL, "manifest_api_removed.md");
 
 /// OLM reads these as the types that it knows and creates them in today's version, whatever version they have
 /// (operator-lifecycle-manager `pkg/controller/operators/catalog/operator.go`).

@@ -1,19 +1,11 @@
 use crate::contents;
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings, Level};
 use crate::parse::Object;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::{Node, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "manifest-content-invalid",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("manifest_content_invalid.md"),
-    },
-    check,
-};
+rule!("manifest-content-invalid", Error, INSTALL, "manifest_content_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     facts.objects().for_each(|object| of_object(object, findings));

@@ -2,22 +2,14 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use crate::csv;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::kinds;
 use crate::parse::Object;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "manifest-duplicate",
-        level: Level::Warning,
-        suite: INSTALL,
-        docs: include_str!("manifest_duplicate.md"),
-    },
-    check,
-};
+rule!("manifest-duplicate", Warning, INSTALL, "manifest_duplicate.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let mut seen: BTreeMap<(&str, &str, &str), Object<'_, '_>> = BTreeMap::new();

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::suggest::did_you_mean;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT, typed};
+use crate::validate::{Rule, STRICT, rule, typed};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "manifest-field-unknown",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("manifest_field_unknown.md"),
-    },
-    check,
-};
+rule!("manifest-field-unknown", Warning, STRICT, "manifest_field_unknown.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for object in facts.objects() {

@@ -1,19 +1,11 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::parse::File;
 use crate::source::Span;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "manifest-kind-missing",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("manifest_kind_missing.md"),
-    },
-    check,
-};
+rule!("manifest-kind-missing", Error, OLM, "manifest_kind_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in facts.manifests() {

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::kinds;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "manifest-kind-unsupported",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("manifest_kind_unsupported.md"),
-    },
-    check,
-};
+rule!("manifest-kind-unsupported", Error, OLM, "manifest_kind_unsupported.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for object in facts.objects() {

@@ -1,20 +1,12 @@
 use crate::csv;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::kinds;
 use crate::validate::facts::Facts;
 use crate::validate::metadata::Metadata;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "manifest-metadata-invalid",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("manifest_metadata_invalid.md"),
-    },
-    check,
-};
+rule!("manifest-metadata-invalid", Error, OLM, "manifest_metadata_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for object in facts.objects() {

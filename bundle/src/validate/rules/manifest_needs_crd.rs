@@ -1,22 +1,14 @@
 use std::collections::BTreeMap;
 
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::kinds;
 use crate::parse::Object;
 use crate::validate::dependencies::GVK;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::{Node, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "manifest-needs-crd",
-        level: Level::Warning,
-        suite: INSTALL,
-        docs: include_str!("manifest_needs_crd.md"),
-    },
-    check,
-};
+rule!("manifest-needs-crd", Warning, INSTALL, "manifest_needs_crd.md");
 
 /// By this property OLM goes on where an object cannot be created.
 const OPTIONAL: &str = "olm.manifests.optional";

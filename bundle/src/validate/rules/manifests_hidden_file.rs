@@ -1,17 +1,9 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::load::Content;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "manifests-hidden-file",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("manifests_hidden_file.md"),
-    },
-    check,
-};
+rule!("manifests-hidden-file", Error, OLM, "manifests_hidden_file.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in facts.files.iter().filter(|file| !matches!(file.content, Content::Directory)) {

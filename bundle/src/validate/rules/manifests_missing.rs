@@ -1,18 +1,10 @@
 use std::path::Path;
 
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "manifests-missing",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("manifests_missing.md"),
-    },
-    check,
-};
+rule!("manifests-missing", Error, OLM, "manifests_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     if facts.manifests().next().is_none() {

@@ -1,20 +1,12 @@
 use std::collections::BTreeSet;
 
-use crate::finding::{Code, Finding, Findings, Level, Place};
+use crate::finding::{Finding, Findings, Place};
 use crate::load::Content;
 use crate::parse::Role;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "manifests-subdirectory",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("manifests_subdirectory.md"),
-    },
-    check,
-};
+rule!("manifests-subdirectory", Error, OLM, "manifests_subdirectory.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let names = facts.files.iter().filter(|file| file.role == Role::Manifest).filter_map(|file| {

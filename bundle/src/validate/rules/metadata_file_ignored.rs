@@ -1,18 +1,10 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::load::Content;
 use crate::validate::dependencies;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "metadata-file-ignored",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("metadata_file_ignored.md"),
-    },
-    check,
-};
+rule!("metadata-file-ignored", Warning, STRICT, "metadata_file_ignored.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let is_yaml = |path: &str| [".yaml", ".yml", ".json"].iter().any(|extension| path.ends_with(extension));

@@ -1,16 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "metadata-missing",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("metadata_missing.md"),
-    },
-    check,
-};
+rule!("metadata-missing", Error, OLM, "metadata_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     if facts.metadata().next().is_none() {

@@ -1,19 +1,11 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
 use crate::validate::platforms::{Platforms, affinity};
-use crate::validate::{MULTIARCH, Rule};
+use crate::validate::{MULTIARCH, Rule, rule};
 use crate::yaml::steps;
 use std::collections::BTreeSet;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "node-affinity-platforms",
-        level: Level::Warning,
-        suite: MULTIARCH,
-        docs: include_str!("node_affinity_platforms.md"),
-    },
-    check,
-};
+rule!("node-affinity-platforms", Warning, MULTIARCH, "node_affinity_platforms.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let (Some(csv), Some(platforms)) = (facts.csv(), Platforms::of(facts)) else { return };

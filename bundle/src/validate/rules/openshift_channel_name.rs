@@ -1,17 +1,9 @@
 use crate::annotations;
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OPENSHIFT, Rule};
+use crate::validate::{OPENSHIFT, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "openshift-channel-name",
-        level: Level::Warning,
-        suite: OPENSHIFT,
-        docs: include_str!("openshift_channel_name.md"),
-    },
-    check,
-};
+rule!("openshift-channel-name", Warning, OPENSHIFT, "openshift_channel_name.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };

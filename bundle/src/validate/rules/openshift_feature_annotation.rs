@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OPENSHIFT, Rule};
+use crate::validate::{OPENSHIFT, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "openshift-feature-annotation",
-        level: Level::Warning,
-        suite: OPENSHIFT,
-        docs: include_str!("openshift_feature_annotation.md"),
-    },
-    check,
-};
+rule!("openshift-feature-annotation", Warning, OPENSHIFT, "openshift_feature_annotation.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,19 +1,11 @@
 use std::collections::BTreeSet;
 
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OPENSHIFT, Rule};
+use crate::validate::{OPENSHIFT, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "openshift-finalizers-right",
-        level: Level::Warning,
-        suite: OPENSHIFT,
-        docs: include_str!("openshift_finalizers_right.md"),
-    },
-    check,
-};
+rule!("openshift-finalizers-right", Warning, OPENSHIFT, "openshift_finalizers_right.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{COMMUNITY, Rule, openshift};
+use crate::validate::{COMMUNITY, Rule, openshift, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "openshift-label-unchecked",
-        level: Level::Warning,
-        suite: COMMUNITY,
-        docs: include_str!("openshift_label_unchecked.md"),
-    },
-    check,
-};
+rule!("openshift-label-unchecked", Warning, COMMUNITY, "openshift_label_unchecked.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv().filter(|_| openshift::needs_4_8(facts)) else { return };

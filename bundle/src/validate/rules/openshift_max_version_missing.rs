@@ -1,19 +1,11 @@
 use crate::csv::annotation::PROPERTIES;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
 use crate::validate::openshift::MaxVersion;
-use crate::validate::{COMMUNITY, Rule, openshift};
+use crate::validate::{COMMUNITY, Rule, openshift, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "openshift-max-version-missing",
-        level: Level::Error,
-        suite: COMMUNITY,
-        docs: include_str!("openshift_max_version_missing.md"),
-    },
-    check,
-};
+rule!("openshift-max-version-missing", Error, COMMUNITY, "openshift_max_version_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv().filter(|_| openshift::needs_4_8(facts)) else { return };

@@ -1,19 +1,11 @@
 use crate::csv::annotation::PROPERTIES;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OPENSHIFT, Rule};
+use crate::validate::{OPENSHIFT, Rule, rule};
 use crate::yaml::{Node, steps};
 use serde_json::Value;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "openshift-max-version-twice",
-        level: Level::Error,
-        suite: OPENSHIFT,
-        docs: include_str!("openshift_max_version_twice.md"),
-    },
-    check,
-};
+rule!("openshift-max-version-twice", Error, OPENSHIFT, "openshift_max_version_twice.md");
 
 const MAX_VERSION: &str = "olm.maxOpenShiftVersion";
 

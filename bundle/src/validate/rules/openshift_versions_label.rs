@@ -1,16 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OPENSHIFT, Rule};
+use crate::validate::{OPENSHIFT, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "openshift-versions-label",
-        level: Level::Warning,
-        suite: OPENSHIFT,
-        docs: include_str!("openshift_versions_label.md"),
-    },
-    check,
-};
+rule!("openshift-versions-label", Warning, OPENSHIFT, "openshift_versions_label.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };

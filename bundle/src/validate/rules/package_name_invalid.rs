@@ -1,18 +1,10 @@
 use crate::annotations;
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::names::check_label;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "package-name-invalid",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("package_name_invalid.md"),
-    },
-    check,
-};
+rule!("package-name-invalid", Error, INSTALL, "package_name_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };

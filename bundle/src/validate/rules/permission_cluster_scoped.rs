@@ -1,16 +1,8 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "permission-cluster-scoped",
-        level: Level::Warning,
-        suite: INSTALL,
-        docs: include_str!("permission_cluster_scoped.md"),
-    },
-    check,
-};
+rule!("permission-cluster-scoped", Warning, INSTALL, "permission_cluster_scoped.md");
 
 /// Resources of Kubernetes that are in no namespace. Of `namespaces` and `securitycontextconstraints` a Role can grant something.
 const CLUSTER_SCOPED: [(&str, &[&str]); 11] = [

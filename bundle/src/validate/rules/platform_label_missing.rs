@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
 use crate::validate::platforms::{HALVES, Platforms};
-use crate::validate::{MULTIARCH, Rule};
+use crate::validate::{MULTIARCH, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "platform-label-missing",
-        level: Level::Warning,
-        suite: MULTIARCH,
-        docs: include_str!("platform_label_missing.md"),
-    },
-    check,
-};
+rule!("platform-label-missing", Warning, MULTIARCH, "platform_label_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let (Some(csv), Some(platforms)) = (facts.csv(), Platforms::of(facts)) else { return };

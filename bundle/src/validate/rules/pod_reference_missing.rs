@@ -1,21 +1,13 @@
 use std::collections::BTreeSet;
 
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::installed;
 use crate::pod::{self, Available, Lack};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "pod-reference-missing",
-        level: Level::Warning,
-        suite: OLM,
-        docs: include_str!("pod_reference_missing.md"),
-    },
-    check,
-};
+rule!("pod-reference-missing", Warning, OLM, "pod_reference_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv().filter(|_| facts.all_manifests_are_read()) else { return };

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::names::ImageRef;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "related-image-invalid",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("related_image_invalid.md"),
-    },
-    check,
-};
+rule!("related-image-invalid", Warning, STRICT, "related_image_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
 use crate::validate::removals::Table;
-use crate::validate::{REMOVED_APIS, Rule, removals};
+use crate::validate::{REMOVED_APIS, Rule, removals, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "removed-api",
-        level: Level::Warning,
-        suite: REMOVED_APIS,
-        docs: include_str!("removed_api.md"),
-    },
-    check,
-};
+rule!("removed-api", Warning, REMOVED_APIS, "removed_api.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,19 +1,11 @@
 use crate::csv::API_VERSION;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::parse::Csv;
 use crate::validate::facts::Facts;
-use crate::validate::{REMOVED_APIS, Rule, removals};
+use crate::validate::{REMOVED_APIS, Rule, removals, rule};
 use std::collections::BTreeSet;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "removed-api-permission",
-        level: Level::Warning,
-        suite: REMOVED_APIS,
-        docs: include_str!("removed_api_permission.md"),
-    },
-    check,
-};
+rule!("removed-api-permission", Warning, REMOVED_APIS, "removed_api_permission.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let is_current = |csv: &Csv<'_, '_>| csv.object.api_version() == API_VERSION;

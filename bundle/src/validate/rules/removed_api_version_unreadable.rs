@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{REMOVED_APIS, Rule};
+use crate::validate::{REMOVED_APIS, Rule, rule};
 use crate::version::parse_tolerant;
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "removed-api-version-unreadable",
-        level: Level::Error,
-        suite: REMOVED_APIS,
-        docs: include_str!("removed_api_version_unreadable.md"),
-    },
-    check,
-};
+rule!("removed-api-version-unreadable", Error, REMOVED_APIS, "removed_api_version_unreadable.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,19 +1,11 @@
 use crate::crd::Crd;
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::parse::Object;
 use crate::schema::{Schema, value};
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule, crds};
+use crate::validate::{INSTALL, Rule, crds, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "schema-default-invalid",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("schema_default_invalid.md"),
-    },
-    check,
-};
+rule!("schema-default-invalid", Error, INSTALL, "schema_default_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     crds::each_crd(facts, of_crd, findings);

@@ -1,20 +1,12 @@
 use crate::crd::Crd;
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::parse::Object;
 use crate::schema::{Schema, structural};
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule, crds};
+use crate::validate::{INSTALL, Rule, crds, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "schema-not-structural",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("schema_not_structural.md"),
-    },
-    check,
-};
+rule!("schema-not-structural", Error, INSTALL, "schema_not_structural.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     crds::each_crd(facts, of_crd, findings);

@@ -1,21 +1,13 @@
 use crate::cel::rule::{MAX_COST, MAX_COST_OF_ALL, Old, Scope, Wanted, check_rule};
 use crate::crd::Crd;
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::parse::Object;
 use crate::schema::{At, Schema};
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule, crds};
+use crate::validate::{INSTALL, Rule, crds, rule};
 use crate::yaml::Node;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "schema-rule-invalid",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("schema_rule_invalid.md"),
-    },
-    check,
-};
+rule!("schema-rule-invalid", Error, INSTALL, "schema_rule_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     crds::each_crd(facts, of_crd, findings);

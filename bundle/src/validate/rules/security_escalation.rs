@@ -1,16 +1,8 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, SECURITY};
+use crate::validate::{Rule, SECURITY, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "security-escalation",
-        level: Level::Warning,
-        suite: SECURITY,
-        docs: include_str!("security_escalation.md"),
-    },
-    check,
-};
+rule!("security-escalation", Warning, SECURITY, "security_escalation.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for rule in facts.access_rules().iter().filter(|rule| !rule.is_limited_to_names()) {

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, SECURITY};
+use crate::validate::{Rule, SECURITY, rule};
 use crate::yaml::{Step, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "security-privileged-pod",
-        level: Level::Warning,
-        suite: SECURITY,
-        docs: include_str!("security_privileged_pod.md"),
-    },
-    check,
-};
+rule!("security-privileged-pod", Warning, SECURITY, "security_privileged_pod.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,16 +1,8 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, SECURITY};
+use crate::validate::{Rule, SECURITY, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "security-wildcard",
-        level: Level::Warning,
-        suite: SECURITY,
-        docs: include_str!("security_wildcard.md"),
-    },
-    check,
-};
+rule!("security-wildcard", Warning, SECURITY, "security_wildcard.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for rule in facts.access_rules() {

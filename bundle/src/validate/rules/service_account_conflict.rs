@@ -1,19 +1,11 @@
 use std::collections::BTreeMap;
 
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "service-account-conflict",
-        level: Level::Error,
-        suite: OLM,
-        docs: include_str!("service_account_conflict.md"),
-    },
-    check,
-};
+rule!("service-account-conflict", Error, OLM, "service_account_conflict.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

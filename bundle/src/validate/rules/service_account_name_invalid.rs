@@ -1,18 +1,10 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::names::check_subdomain;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "service-account-name-invalid",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("service_account_name_invalid.md"),
-    },
-    check,
-};
+rule!("service-account-name-invalid", Error, INSTALL, "service_account_name_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,13 +1,10 @@
-use crate::finding::{Code, Finding, Findings, Level, MadeBy};
+use crate::finding::{Finding, Findings, MadeBy};
 use crate::parse::Object;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, SIZE};
+use crate::validate::{Rule, SIZE, rule};
 use crate::yaml::{Node, Step, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "size-csv", level: Level::Warning, suite: SIZE, docs: include_str!("size_csv.md") },
-    check,
-};
+rule!("size-csv", Warning, SIZE, "size_csv.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let is_csv = |object: &Object<'_, '_>| object.kind() == crate::csv::KIND;

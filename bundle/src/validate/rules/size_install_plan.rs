@@ -1,16 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, SIZE};
+use crate::validate::{Rule, SIZE, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "size-install-plan",
-        level: Level::Warning,
-        suite: SIZE,
-        docs: include_str!("size_install_plan.md"),
-    },
-    check,
-};
+rule!("size-install-plan", Warning, SIZE, "size_install_plan.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let total: u64 = facts.object_sizes().iter().map(|(_, bytes)| bytes).sum();

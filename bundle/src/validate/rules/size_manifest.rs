@@ -1,16 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::{Facts, MAX_PACKED_BYTES};
-use crate::validate::{Rule, SIZE};
+use crate::validate::{Rule, SIZE, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "size-manifest",
-        level: Level::Warning,
-        suite: SIZE,
-        docs: include_str!("size_manifest.md"),
-    },
-    check,
-};
+rule!("size-manifest", Warning, SIZE, "size_manifest.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (file, bytes) in facts.packed_files().iter().filter(|(_, bytes)| *bytes > MAX_PACKED_BYTES) {

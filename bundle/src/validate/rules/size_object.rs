@@ -1,18 +1,10 @@
 use crate::crd::Crd;
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::parse::Object;
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "size-object",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("size_object.md"),
-    },
-    check,
-};
+rule!("size-object", Error, INSTALL, "size_object.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, bytes) in facts.object_sizes() {

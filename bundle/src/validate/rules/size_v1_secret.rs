@@ -1,16 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::{Facts, packed};
-use crate::validate::{Rule, SIZE};
+use crate::validate::{Rule, SIZE, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "size-v1-secret",
-        level: Level::Warning,
-        suite: SIZE,
-        docs: include_str!("size_v1_secret.md"),
-    },
-    check,
-};
+rule!("size-v1-secret", Warning, SIZE, "size_v1_secret.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let texts = || facts.manifests().map(|file| file.source.text());

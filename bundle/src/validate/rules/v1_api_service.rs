@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM_V1, Rule};
+use crate::validate::{OLM_V1, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "v1-api-service",
-        level: Level::Warning,
-        suite: OLM_V1,
-        docs: include_str!("v1_api_service.md"),
-    },
-    check,
-};
+rule!("v1-api-service", Warning, OLM_V1, "v1_api_service.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,17 +1,9 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM_V1, Rule};
+use crate::validate::{OLM_V1, Rule, rule};
 use crate::yaml::steps;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "v1-dependency",
-        level: Level::Warning,
-        suite: OLM_V1,
-        docs: include_str!("v1_dependency.md"),
-    },
-    check,
-};
+rule!("v1-dependency", Warning, OLM_V1, "v1_dependency.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     const HELP: &str = "tell users to install it first, and let the operator work without it until then";

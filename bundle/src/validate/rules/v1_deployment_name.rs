@@ -1,19 +1,11 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::names::check_subdomain;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM_V1, Rule};
+use crate::validate::{OLM_V1, Rule, rule};
 use crate::yaml::steps;
 use std::collections::BTreeSet;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "v1-deployment-name",
-        level: Level::Warning,
-        suite: OLM_V1,
-        docs: include_str!("v1_deployment_name.md"),
-    },
-    check,
-};
+rule!("v1-deployment-name", Warning, OLM_V1, "v1_deployment_name.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,19 +1,11 @@
-use crate::finding::{Code, Findings, Level};
+use crate::finding::Findings;
 use crate::names::check_subdomain;
 use crate::validate::facts::Facts;
-use crate::validate::{OLM_V1, Rule};
+use crate::validate::{OLM_V1, Rule, rule};
 use crate::yaml::{Step, steps};
 use std::collections::BTreeSet;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "v1-webhook",
-        level: Level::Warning,
-        suite: OLM_V1,
-        docs: include_str!("v1_webhook.md"),
-    },
-    check,
-};
+rule!("v1-webhook", Warning, OLM_V1, "v1_webhook.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

@@ -1,18 +1,10 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::parse::File;
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 use crate::yaml::{Entry, Node, Value};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "value-read-otherwise",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("value_read_otherwise.md"),
-    },
-    check,
-};
+rule!("value-read-otherwise", Warning, STRICT, "value_read_otherwise.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in facts.files.iter().filter(|file| file.is_manifest() || file.is_metadata()) {

@@ -1,21 +1,13 @@
 use std::collections::BTreeSet;
 
 use crate::csv::WebhookDescription;
-use crate::finding::{Code, Findings, Level, MOST_OF_A_KIND};
+use crate::finding::{Findings, MOST_OF_A_KIND};
 use crate::names::{check_label_value, check_subdomain};
 use crate::validate::facts::Facts;
-use crate::validate::{INSTALL, Rule};
+use crate::validate::{INSTALL, Rule, rule};
 use crate::yaml::{Step, steps};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "webhook-invalid",
-        level: Level::Error,
-        suite: INSTALL,
-        docs: include_str!("webhook_invalid.md"),
-    },
-    check,
-};
+rule!("webhook-invalid", Error, INSTALL, "webhook_invalid.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };

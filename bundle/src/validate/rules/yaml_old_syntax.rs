@@ -1,17 +1,9 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{Rule, STRICT};
+use crate::validate::{Rule, STRICT, rule};
 use crate::yaml::Note;
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "yaml-old-syntax",
-        level: Level::Warning,
-        suite: STRICT,
-        docs: include_str!("yaml_old_syntax.md"),
-    },
-    check,
-};
+rule!("yaml-old-syntax", Warning, STRICT, "yaml_old_syntax.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in &facts.files {

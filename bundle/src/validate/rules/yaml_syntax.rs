@@ -1,11 +1,8 @@
-use crate::finding::{Code, Finding, Findings, Level};
+use crate::finding::{Finding, Findings};
 use crate::validate::facts::Facts;
-use crate::validate::{OLM, Rule};
+use crate::validate::{OLM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "yaml-syntax", level: Level::Error, suite: OLM, docs: include_str!("yaml_syntax.md") },
-    check,
-};
+rule!("yaml-syntax", Error, OLM, "yaml_syntax.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in facts.files.iter().filter(|file| facts.must_be_readable(file)) {

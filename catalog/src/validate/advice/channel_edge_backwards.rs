@@ -1,17 +1,9 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{ADVICE, Rule};
+use crate::validate::{ADVICE, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "channel-edge-backwards",
-        level: Level::Warning,
-        suite: ADVICE,
-        docs: include_str!("channel_edge_backwards.md"),
-    },
-    check,
-};
+rule!("channel-edge-backwards", Warning, ADVICE, "channel_edge_backwards.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values() {

@@ -1,19 +1,11 @@
 use std::collections::HashMap;
 
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{ADVICE, Rule};
+use crate::validate::{ADVICE, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "channel-edges-differ",
-        level: Level::Info,
-        suite: ADVICE,
-        docs: include_str!("channel_edges_differ.md"),
-    },
-    check,
-};
+rule!("channel-edges-differ", Info, ADVICE, "channel_edges_differ.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values() {

@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use super::walked;
 use crate::index::Index;
-use crate::validate::{ADVICE, Rule};
+use crate::validate::{ADVICE, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "channel-entry-without-way",
-        level: Level::Warning,
-        suite: ADVICE,
-        docs: include_str!("channel_entry_without_way.md"),
-    },
-    check,
-};
+rule!("channel-entry-without-way", Warning, ADVICE, "channel_entry_without_way.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for (_, channel, ways) in walked(index) {

@@ -1,20 +1,12 @@
 use std::collections::HashSet;
 
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::fbc::schema;
 use crate::index::Index;
-use crate::validate::{ADVICE, Rule};
+use crate::validate::{ADVICE, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "channel-head-deprecated",
-        level: Level::Warning,
-        suite: ADVICE,
-        docs: include_str!("channel_head_deprecated.md"),
-    },
-    check,
-};
+rule!("channel-head-deprecated", Warning, ADVICE, "channel_head_deprecated.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values() {

@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use super::walked;
 use crate::index::Index;
-use crate::validate::{ADVICE, Rule};
+use crate::validate::{ADVICE, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "channel-head-left",
-        level: Level::Warning,
-        suite: ADVICE,
-        docs: include_str!("channel_head_left.md"),
-    },
-    check,
-};
+rule!("channel-head-left", Warning, ADVICE, "channel_head_left.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for (package, channel, ways) in walked(index) {

@@ -1,17 +1,9 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{ADVICE, Rule};
+use crate::validate::{ADVICE, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "channel-replaces-absent",
-        level: Level::Info,
-        suite: ADVICE,
-        docs: include_str!("channel_replaces_absent.md"),
-    },
-    check,
-};
+rule!("channel-replaces-absent", Info, ADVICE, "channel_replaces_absent.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for channel in index.channels() {

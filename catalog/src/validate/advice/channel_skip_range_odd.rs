@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 use olmkit_bundle::version::{Version, VersionRange};
 
 use crate::index::Index;
-use crate::validate::{ADVICE, Rule};
+use crate::validate::{ADVICE, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "channel-skip-range-odd",
-        level: Level::Warning,
-        suite: ADVICE,
-        docs: include_str!("channel_skip_range_odd.md"),
-    },
-    check,
-};
+rule!("channel-skip-range-odd", Warning, ADVICE, "channel_skip_range_odd.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values() {

@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
 use crate::requirements;
-use crate::validate::{ADVICE, Rule};
+use crate::validate::{ADVICE, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "dependency-unsatisfied",
-        level: Level::Warning,
-        suite: ADVICE,
-        docs: include_str!("dependency_unsatisfied.md"),
-    },
-    check,
-};
+rule!("dependency-unsatisfied", Warning, ADVICE, "dependency_unsatisfied.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for missing in requirements::unmet(index.catalog) {

@@ -1,22 +1,14 @@
 use std::collections::{BTreeSet, HashMap};
 
-use olmkit_bundle::finding::{Code, Finding, Findings, Level};
+use olmkit_bundle::finding::{Finding, Findings};
 use olmkit_bundle::parallel::in_parallel;
 
 use crate::fbc;
 use crate::index::{Index, Package};
 use crate::render;
-use crate::validate::{ADVICE, Rule};
+use crate::validate::{ADVICE, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "edge-differs-from-csv",
-        level: Level::Warning,
-        suite: ADVICE,
-        docs: include_str!("edge_differs_from_csv.md"),
-    },
-    check,
-};
+rule!("edge-differs-from-csv", Warning, ADVICE, "edge_differs_from_csv.md");
 
 /// Package by package on all processors: every ClusterServiceVersion in the catalog is looked at.
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {

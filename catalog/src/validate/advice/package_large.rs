@@ -1,19 +1,11 @@
 use std::collections::BTreeMap;
 
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{ADVICE, Rule};
+use crate::validate::{ADVICE, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "package-large",
-        level: Level::Info,
-        suite: ADVICE,
-        docs: include_str!("package_large.md"),
-    },
-    check,
-};
+rule!("package-large", Info, ADVICE, "package_large.md");
 
 /// Smaller packages are not worth a word.
 const LARGE: u64 = 4 << 20;

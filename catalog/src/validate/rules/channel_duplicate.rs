@@ -1,19 +1,11 @@
 use std::collections::HashMap;
 
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "channel-duplicate",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("channel_duplicate.md"),
-    },
-    check,
-};
+rule!("channel-duplicate", Error, OPM, "channel_duplicate.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values() {

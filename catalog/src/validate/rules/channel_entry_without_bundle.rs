@@ -1,17 +1,9 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "channel-entry-without-bundle",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("channel_entry_without_bundle.md"),
-    },
-    check,
-};
+rule!("channel-entry-without-bundle", Error, OPM, "channel_entry_without_bundle.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values().filter(|package| !package.blobs.is_empty() && !index.incomplete) {

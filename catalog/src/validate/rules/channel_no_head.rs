@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::graph::GraphError;
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "channel-no-head",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("channel_no_head.md"),
-    },
-    check,
-};
+rule!("channel-no-head", Error, OPM, "channel_no_head.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for channel in index.channels() {

@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::graph::GraphError;
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "channel-skip-range-invalid",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("channel_skip_range_invalid.md"),
-    },
-    check,
-};
+rule!("channel-skip-range-invalid", Error, OPM, "channel_skip_range_invalid.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for channel in index.channels() {

@@ -1,17 +1,9 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "default-channel-missing",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("default_channel_missing.md"),
-    },
-    check,
-};
+rule!("default-channel-missing", Error, OPM, "default_channel_missing.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in &index.catalog.packages {

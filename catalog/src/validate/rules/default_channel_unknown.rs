@@ -1,17 +1,9 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "default-channel-unknown",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("default_channel_unknown.md"),
-    },
-    check,
-};
+rule!("default-channel-unknown", Error, OPM, "default_channel_unknown.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values().filter(|_| !index.incomplete) {

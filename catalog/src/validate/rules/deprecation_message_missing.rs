@@ -1,17 +1,9 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "deprecation-message-missing",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("deprecation_message_missing.md"),
-    },
-    check,
-};
+rule!("deprecation-message-missing", Error, OPM, "deprecation_message_missing.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for blob in index.catalog.deprecations.iter().filter(|blob| !index.is_faulty(blob.at)) {

@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::fbc::schema;
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "deprecation-reference-invalid",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("deprecation_reference_invalid.md"),
-    },
-    check,
-};
+rule!("deprecation-reference-invalid", Error, OPM, "deprecation_reference_invalid.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for blob in index.catalog.deprecations.iter().filter(|blob| !index.is_faulty(blob.at)) {

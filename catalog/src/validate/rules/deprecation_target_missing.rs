@@ -1,20 +1,12 @@
 use std::collections::HashSet;
 
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::fbc::schema;
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "deprecation-target-missing",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("deprecation_target_missing.md"),
-    },
-    check,
-};
+rule!("deprecation-target-missing", Error, OPM, "deprecation_target_missing.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values().filter(|package| !package.blobs.is_empty() && !index.incomplete) {

@@ -1,17 +1,9 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "deprecations-duplicate",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("deprecations_duplicate.md"),
-    },
-    check,
-};
+rule!("deprecations-duplicate", Error, OPM, "deprecations_duplicate.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for (name, package) in index.packages.iter().filter(|(name, _)| !name.is_empty()) {

@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 use olmkit_bundle::names::ImageRef;
 
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "fbc-bundle-image-invalid",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("fbc_bundle_image_invalid.md"),
-    },
-    check,
-};
+rule!("fbc-bundle-image-invalid", Error, OPM, "fbc_bundle_image_invalid.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for bundle in index.bundles() {

@@ -1,19 +1,11 @@
 use std::collections::HashSet;
 
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "fbc-bundle-in-no-channel",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("fbc_bundle_in_no_channel.md"),
-    },
-    check,
-};
+rule!("fbc-bundle-in-no-channel", Error, OPM, "fbc_bundle_in_no_channel.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values().filter(|package| !package.blobs.is_empty() && !index.incomplete) {

@@ -1,17 +1,9 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "fbc-bundle-name-missing",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("fbc_bundle_name_missing.md"),
-    },
-    check,
-};
+rule!("fbc-bundle-name-missing", Error, OPM, "fbc_bundle_name_missing.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for bundle in index.bundles() {

@@ -1,20 +1,12 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 use olmkit_bundle::yaml::first_document;
 
 use crate::base64::decode;
 use crate::fbc::property;
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "fbc-bundle-object-invalid",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("fbc_bundle_object_invalid.md"),
-    },
-    check,
-};
+rule!("fbc-bundle-object-invalid", Error, OPM, "fbc_bundle_object_invalid.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for bundle in index.bundles() {

@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::fbc::property;
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "fbc-bundle-package-property",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("fbc_bundle_package_property.md"),
-    },
-    check,
-};
+rule!("fbc-bundle-package-property", Error, OPM, "fbc_bundle_package_property.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for bundle in index.bundles().filter(|bundle| !index.is_faulty(bundle.blob.at)) {

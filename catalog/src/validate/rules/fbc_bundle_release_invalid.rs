@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::graph::Release;
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "fbc-bundle-release-invalid",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("fbc_bundle_release_invalid.md"),
-    },
-    check,
-};
+rule!("fbc-bundle-release-invalid", Error, OPM, "fbc_bundle_release_invalid.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for bundle in index.bundles() {

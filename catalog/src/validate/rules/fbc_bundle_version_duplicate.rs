@@ -1,20 +1,12 @@
 use std::collections::HashMap;
 
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Bundle;
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "fbc-bundle-version-duplicate",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("fbc_bundle_version_duplicate.md"),
-    },
-    check,
-};
+rule!("fbc-bundle-version-duplicate", Error, OPM, "fbc_bundle_version_duplicate.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in index.packages.values() {

@@ -1,19 +1,11 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::fbc::FaultKind;
 use crate::index::Index;
 use crate::load::OUTSIDE;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "fbc-file-unreadable",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("fbc_file_unreadable.md"),
-    },
-    check,
-};
+rule!("fbc-file-unreadable", Error, OPM, "fbc_file_unreadable.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for fault in &index.catalog.faults {

@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::fbc::FaultKind;
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "fbc-keys-differ-in-case",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("fbc_keys_differ_in_case.md"),
-    },
-    check,
-};
+rule!("fbc-keys-differ-in-case", Error, OPM, "fbc_keys_differ_in_case.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for fault in &index.catalog.faults {

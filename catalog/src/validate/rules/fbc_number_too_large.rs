@@ -1,17 +1,9 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "fbc-number-too-large",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("fbc_number_too_large.md"),
-    },
-    check,
-};
+rule!("fbc-number-too-large", Error, OPM, "fbc_number_too_large.md");
 
 /// The most of a number that is shown.
 const SHOWN: usize = 20;

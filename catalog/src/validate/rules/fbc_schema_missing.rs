@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::fbc::{At, Catalog, FaultKind};
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "fbc-schema-missing",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("fbc_schema_missing.md"),
-    },
-    check,
-};
+rule!("fbc-schema-missing", Error, OPM, "fbc_schema_missing.md");
 
 /// The way out of a blob that has other fields.
 const ADD: &str =

@@ -1,13 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::fbc::FaultKind;
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code { name: "fbc-syntax", level: Level::Error, suite: OPM, docs: include_str!("fbc_syntax.md") },
-    check,
-};
+rule!("fbc-syntax", Error, OPM, "fbc_syntax.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for fault in &index.catalog.faults {

@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 
 use crate::base64::decode;
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "package-icon-invalid",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("package_icon_invalid.md"),
-    },
-    check,
-};
+rule!("package-icon-invalid", Error, OPM, "package_icon_invalid.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in &index.catalog.packages {

@@ -1,18 +1,10 @@
-use olmkit_bundle::finding::{Code, Findings, Level};
+use olmkit_bundle::finding::Findings;
 use olmkit_bundle::names::check_label;
 
 use crate::index::Index;
-use crate::validate::{OPM, Rule};
+use crate::validate::{OPM, Rule, rule};
 
-pub(crate) static RULE: Rule = Rule {
-    code: Code {
-        name: "package-name-invalid",
-        level: Level::Error,
-        suite: OPM,
-        docs: include_str!("package_name_invalid.md"),
-    },
-    check,
-};
+rule!("package-name-invalid", Error, OPM, "package_name_invalid.md");
 
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in &index.catalog.packages {
