@@ -25,7 +25,6 @@
 //! ```
 
 pub mod annotations;
-pub mod calendar;
 pub mod cel;
 mod contents;
 pub mod convert;

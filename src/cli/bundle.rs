@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use olmkit_bundle::calendar::has_day;
 use olmkit_bundle::generate::{Assignment, Compat, Descriptors, ImageOverride, Overrides};
 use olmkit_bundle::names::{ChannelName, PackageName};
 use olmkit_bundle::version::Version;
@@ -17,6 +16,7 @@ use crate::actions::{build, convert, generate, init, push, unpack, validate};
 use crate::exit::Failure;
 use crate::image::Place;
 use crate::input::Input;
+use crate::moment;
 use crate::report::{Answer, Format};
 
 /// What to do with bundles.
@@ -270,19 +270,10 @@ fn created_at(text: &str) -> Result<String, String> {
     let shape: String = text.chars().map(digits).collect();
     match shape.as_str() {
         "now" => Ok(text.to_owned()),
-        "0000-00-00T00:00:00Z" if is_time(text) => Ok(text.to_owned()),
+        "0000-00-00T00:00:00Z" if moment::parse(text).is_some() => Ok(text.to_owned()),
         "0000-00-00T00:00:00Z" => Err("invalid date or time".to_owned()),
         _ => Err("write it as 2026-01-31T00:00:00Z, or `now`".to_owned()),
     }
-}
-
-/// Whether a text of this shape is a day that the calendar has, and a time of day.
-fn is_time(text: &str) -> bool {
-    let number = |at: usize, length: usize| text[at..at + length].parse::<u32>().unwrap_or(u32::MAX);
-    has_day(number(0, 4), number(5, 2), number(8, 2))
-        && number(11, 2) < 24
-        && number(14, 2) < 60
-        && number(17, 2) < 60
 }
 
 const GENERATE_EXAMPLES: &str = "\

@@ -6,9 +6,9 @@ use std::net::Ipv6Addr;
 use std::str::FromStr as _;
 use std::sync::LazyLock;
 
+use jiff::civil::Date;
 use regex::Regex;
 
-use crate::calendar::has_day;
 use crate::email::check_address;
 use crate::url::Url;
 
@@ -203,11 +203,7 @@ fn is_date(text: &str) -> bool {
             4 | 7 => byte == b'-',
             _ => byte.is_ascii_digit(),
         });
-    if !shape {
-        return false;
-    }
-    let number = |range: std::ops::Range<usize>| text[range].parse::<u32>().unwrap_or(0);
-    has_day(number(0..4), number(5..7), number(8..10))
+    shape && text.parse::<Date>().is_ok()
 }
 
 /// What comes after a second `t` is not checked.
