@@ -411,8 +411,7 @@ pub struct Install {
     /// Name of the Subscription [default: the package's name]
     #[arg(long, value_name = "NAME", value_parser = object_name)]
     name: Option<String>,
-    /// CatalogSource to install from; required if several offer the package. The older form NAME/NAMESPACE still works
-    /// where NAMESPACE/NAME does not exist
+    /// CatalogSource to install from; required if several offer the package
     #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = catalog_source)]
     catalog: Option<(String, Option<String>)>,
     /// Channel to subscribe to [default: the package's default channel]

@@ -311,15 +311,7 @@ impl Engine<'_> {
             let places: Vec<String> =
                 catalogs.iter().map(|found| format!("`{}/{}`", found.namespace(), found.name())).collect();
             catalogs.retain(|found| found.name() == name);
-            if catalogs.is_empty()
-                && let Some(space) = space
-                && let Some(found) = self.the_other_way_round(name, space)
-            {
-                self.say(format!(
-                    "using the CatalogSource `{name}/{space}`: write NAMESPACE/NAME, not `{space}/{name}`"
-                ));
-                catalogs.push(found);
-            } else if catalogs.is_empty() && hidden.is_none() {
+            if catalogs.is_empty() && hidden.is_none() {
                 let what = match space {
                     Some(space) => format!("there is no CatalogSource `{name}` in the namespace `{space}`"),
                     None => format!(
@@ -396,12 +388,6 @@ impl Engine<'_> {
                 Err(EngineError::refused_help(what, "name one with --catalog NAMESPACE/NAME"))
             }
         }
-    }
-
-    /// The CatalogSource that `NAME/NAMESPACE` means, the order in which older versions took them.
-    fn the_other_way_round(&mut self, name: &str, space: &str) -> Option<Object<CatalogSource>> {
-        let found = self.cluster.get(&known::CATALOG_SOURCE, name, space).ok()??;
-        Object::read(found).ok()
     }
 
     /// A catalog that OLM reaches, or has not tried to reach yet. One that was just made is not reached before its pod is up.
