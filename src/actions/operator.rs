@@ -12,8 +12,6 @@ mod sources;
 pub mod stock;
 mod verb;
 
-use std::collections::BTreeSet;
-use std::error::Error;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -26,14 +24,12 @@ use crate::lifecycle::doctor::{self, Diagnosis, Scope};
 use crate::lifecycle::engine::{Account, Engine, Options, Planned, Progress};
 use crate::lifecycle::kubernetes::{self, Choice, ConnectError, Impersonation, Kubernetes};
 use crate::lifecycle::look::Description;
-use crate::lifecycle::observe::Row;
 use crate::lifecycle::operator::Operator;
 use crate::lifecycle::policy::Violation;
 use crate::lifecycle::preview::Preview;
 use crate::lifecycle::sources::{Add, Origin, Source};
 use crate::lifecycle::uninstall::Removed;
 
-use super::parallel::in_parallel;
 use crate::limits::Limits;
 use crate::sentence::{Help, Sentence};
 use crate::shell::{Reach, command};
@@ -49,16 +45,16 @@ pub use verb::Verb;
 /// Which cluster it is about, and where what its catalogs hold is read.
 #[derive(Debug, Default)]
 pub struct Target {
-    /// The contexts of clusters; none for the current one.
-    pub contexts: Vec<String>,
+    /// The context; none for the current one.
+    pub context: Option<String>,
     /// Whether a namespace that is not named is all of them, and not that of the context.
     pub all_namespaces: bool,
     /// The kubeconfig; none for the usual places.
     pub kubeconfig: Option<PathBuf>,
     /// Who asks, where it is not the user of the context.
     pub impersonation: Impersonation,
-    /// Files with the states of simulated clusters; none for real ones.
-    pub simulate: Vec<PathBuf>,
+    /// The file with the state of a simulated cluster; none for a real one.
+    pub simulate: Option<PathBuf>,
     /// The catalog, where it is read from another place than the CatalogSource names.
     pub catalog_from: Option<Input>,
     /// A directory with the bundles of a simulated registry.
@@ -66,40 +62,17 @@ pub struct Target {
 }
 
 impl Target {
-    /// The cluster of one of its contexts.
-    fn choice(&self, context: Option<&String>) -> Choice {
+    fn choice(&self) -> Choice {
         Choice {
             kubeconfig: self.kubeconfig.clone(),
-            context: context.cloned(),
+            context: self.context.clone(),
             impersonation: self.impersonation.clone(),
             ..Choice::default()
         }
     }
-
-    /// Each cluster once: the same verb twice on one at the same time would be in its own way. The catalog is looked for.
-    fn check(&self) -> Result<(), Failure> {
-        self.catalog_from.as_ref().map_or(Ok(()), sources::exists)?;
-        let mut seen = BTreeSet::new();
-        for context in &self.contexts {
-            if context.is_empty() {
-                return Err(Failure::usage("a context without a name")
-                    .help("separate the names in --contexts with one comma each"));
-            }
-            if !seen.insert(context.clone()) {
-                return Err(Failure::usage(format!("the context `{context}` is given twice")));
-            }
-        }
-        let mut files = BTreeSet::new();
-        for file in &self.simulate {
-            if !files.insert(file.canonicalize().unwrap_or_else(|_| file.clone())) {
-                return Err(Failure::usage(format!("`{}` is given twice", file.display())));
-            }
-        }
-        Ok(())
-    }
 }
 
-/// What came of a verb on one cluster.
+/// What came of a verb.
 #[derive(Debug)]
 pub enum Outcome {
     /// An operator.
@@ -126,76 +99,50 @@ pub enum Outcome {
     Planned(Vec<Planned>),
 }
 
-/// A cluster's name with what came of a verb on it; the name of a single one is empty.
-pub type ClusterOutcome = (String, Result<Outcome, Failure>);
-
-/// What came of a verb, on one cluster or on each of several.
-#[derive(Debug)]
-pub struct Outcomes {
-    /// In the order in which the clusters were given.
-    pub outcomes: Vec<ClusterOutcome>,
-}
-
-/// Does a verb on every cluster that is meant: on real ones at the same time, on simulated ones one after another.
+/// Does a verb on the cluster that is meant, a real or a simulated one.
 ///
 /// # Errors
-/// On a single cluster, why it could not be done; of several, each tells its own.
+/// Why it could not be done.
 pub fn run(
     target: &Target,
     verb: &Verb,
     options: &Options,
     access: &Access,
-    progress: &(dyn Progress + Sync),
-) -> Result<Outcomes, Failure> {
+    progress: &dyn Progress,
+) -> Result<Outcome, Failure> {
     let begun = Instant::now();
-    target.check()?;
-    if !target.simulate.is_empty() {
+    target.catalog_from.as_ref().map_or(Ok(()), sources::exists)?;
+    if let Some(path) = &target.simulate {
         if matches!(verb, Verb::Watch { .. }) {
             return Err(Failure::usage("a simulated cluster changes only while a command runs on it")
                 .help(Sentence::from("see ") + command!("olmkit operator list"))
-                .on(&Reach::simulated(target.simulate.first().map(PathBuf::as_path))));
+                .on(&Reach::simulated(Some(path))));
         }
         verb.has_namespace()?;
     }
     let made = match verb {
         Verb::Install { bundle: Some(bundle), .. } => {
-            Some(SingleBundleCatalog::of(bundle, !target.simulate.is_empty(), access)?)
+            Some(SingleBundleCatalog::of(bundle, target.simulate.is_some(), access)?)
         }
         _ => None,
     };
-    let verb_context = VerbContext { verb, made: made.as_ref(), options, access, begun };
-    let outcomes = match (&target.simulate[..], &target.contexts[..]) {
-        ([], []) => {
-            let done = real(Reached::of(target, None, &verb_context)?, target, None, &verb_context, progress);
-            vec![(String::new(), done)]
-        }
-        ([], contexts) => at_once(target, contexts, &verb_context, progress)?,
-        (files, _) => {
-            let mut outcomes = Vec::new();
-            if files.len() > 1 && verb_context.changes() {
-                files.iter().try_for_each(|path| simulated::check(path, target, access, &verb_context))?;
-            }
-            for path in files {
-                let name = path.display().to_string();
-                let named = Within { context: name.clone(), progress };
-                let progress: &dyn Progress = if files.len() == 1 { progress } else { &named };
-                let reach = Reach::simulated(Some(path));
-                let options = Options { reach: reach.clone(), ..options.clone() };
-                let verb_context = VerbContext { options: &options, ..verb_context };
-                let done = simulated::with(path, target, access, &verb_context, |cluster, sources| {
-                    one(cluster, sources, &verb_context, progress, &name)
-                });
-                outcomes.push((name, on(&reach, done)));
-            }
-            outcomes
-        }
+    let reach = match &target.simulate {
+        Some(path) => Reach::simulated(Some(path)),
+        None => target.choice().reach(),
     };
-    let single = outcomes.len() == 1;
-    let mut told = Vec::new();
-    for (name, done) in outcomes {
-        told.push(if single { (String::new(), Ok(done?)) } else { (name, done) });
+    let options = Options { reach: reach.clone(), ..options.clone() };
+    let verb_context = VerbContext { verb, made: made.as_ref(), options: &options, access, begun };
+    let done = match &target.simulate {
+        Some(path) => simulated::with(path, target, access, &verb_context, |cluster, sources| {
+            one(cluster, sources, &verb_context, progress, &path.display().to_string())
+        }),
+        None => real(target, &verb_context, progress),
+    };
+    match done {
+        Ok(Outcome::Diagnosis(diagnosis)) => Ok(Outcome::Diagnosis(diagnosis.on(&reach))),
+        Ok(Outcome::Removed(removed)) => Ok(Outcome::Removed(removed.on(&reach))),
+        done => done.map_err(|failure| failure.on(&reach)),
     }
-    Ok(Outcomes { outcomes: told })
 }
 
 /// What to do, wherever it is done.
@@ -207,114 +154,6 @@ struct VerbContext<'e> {
     access: &'e Access,
     /// When the command began.
     begun: Instant,
-}
-
-impl VerbContext<'_> {
-    /// Whether something is changed, and not only told.
-    fn changes(&self) -> bool {
-        self.verb.writes() && !self.options.dry_run
-    }
-}
-
-/// Several clusters, each in a thread of its own. What changes something begins on none of them before all are found and answer.
-fn at_once(
-    target: &Target,
-    contexts: &[String],
-    verb_context: &VerbContext<'_>,
-    progress: &(dyn Progress + Sync),
-) -> Result<Vec<ClusterOutcome>, Failure> {
-    let mut reached: Vec<Result<Reached, Failure>> =
-        contexts.iter().map(|context| Reached::of(target, Some(context), verb_context)).collect();
-    if contexts.len() > 1 && verb_context.changes() {
-        let found = all_of(contexts, reached)?;
-        let look = |(context, mut reached): (&String, Reached)| {
-            let named = Within { context: context.clone(), progress };
-            let reach = target.choice(Some(context)).reach();
-            let options = Options { reach: reach.clone(), ..verb_context.options.clone() };
-            let verb_context = &VerbContext { options: &options, ..*verb_context };
-            let looked = reached.look(target, verb_context, &named);
-            looked.map(|()| reached).map_err(|failure| failure.on(&reach))
-        };
-        let pairs: Vec<_> = contexts.iter().zip(found).collect();
-        let answered = all_of(contexts, in_parallel(pairs, contexts.len(), look))?;
-        reached = answered.into_iter().map(Ok).collect();
-    }
-    let within = |(context, reached): (&String, Result<Reached, Failure>)| {
-        if contexts.len() == 1 {
-            return real(reached?, target, Some(context), verb_context, progress);
-        }
-        let named = Within { context: context.clone(), progress };
-        real(reached?, target, Some(context), verb_context, &named)
-    };
-    let pairs: Vec<_> = contexts.iter().zip(reached).collect();
-    Ok(contexts.iter().cloned().zip(in_parallel(pairs, contexts.len(), within)).collect())
-}
-
-/// A cluster of several that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot use the context `{context}`")]
-struct UnusableContext {
-    context: String,
-    source: Box<dyn Error + Send + Sync>,
-}
-
-/// All of several clusters, or why one of them cannot be used.
-fn all_of(contexts: &[String], each: Vec<Result<Reached, Failure>>) -> Result<Vec<Reached>, Failure> {
-    let unusable = |context: &String, failure: Failure| {
-        let Failure { exit, error, place, help } = failure;
-        Failure {
-            exit,
-            error: Box::new(UnusableContext { context: context.clone(), source: error }),
-            place,
-            help: help.and("nothing was changed on any cluster"),
-        }
-    };
-    contexts
-        .iter()
-        .zip(each)
-        .map(|(context, one)| one.map_err(|failure| unusable(context, failure)))
-        .collect()
-}
-
-/// A cluster that was found, and the verb as it is meant there.
-struct Reached {
-    cluster: Kubernetes,
-    verb: Verb,
-    /// The namespace that the verb is about; none where it looks everywhere.
-    namespace: Option<String>,
-}
-
-impl Reached {
-    /// A client for a cluster; nothing is asked of it yet.
-    fn of(
-        target: &Target,
-        context: Option<&String>,
-        verb_context: &VerbContext<'_>,
-    ) -> Result<Self, Failure> {
-        let left = verb_context.options.timeout.saturating_sub(verb_context.begun.elapsed());
-        let cluster = connect_to(target, context, left)?;
-        let namespace = cluster.namespace().filter(|_| !target.all_namespaces);
-        let (verb, namespace) = verb_context.verb.within(namespace);
-        verb.has_namespace()?;
-        Ok(Self { cluster, verb, namespace })
-    }
-
-    /// Looks at what the verb begins with, and changes nothing: that a cluster does not answer is told before another one is changed.
-    fn look(
-        &mut self,
-        target: &Target,
-        verb_context: &VerbContext<'_>,
-        progress: &dyn Progress,
-    ) -> Result<(), Failure> {
-        let kind = match self.verb {
-            Verb::Source(_) => &known::CATALOG_SOURCE,
-            _ => &known::SUBSCRIPTION,
-        };
-        let found = self.cluster.list(kind, self.namespace.as_deref());
-        found.map_err(|error| failure(error.into(), &Account::default()))?;
-        let verb_context = &VerbContext { verb: &self.verb, ..*verb_context };
-        rehearse(&mut self.cluster, &Sources::of(target, verb_context), verb_context, progress)
-    }
 }
 
 /// What cannot succeed is reported before anything is pushed.
@@ -336,70 +175,16 @@ fn rehearse(
     checked.map(drop).map_err(|error| failure(error, &Account::default()))
 }
 
-/// One of several clusters, whose name stands before what it tells.
-struct Within<'w> {
-    context: String,
-    progress: &'w (dyn Progress + Sync),
-}
-
-impl Progress for Within<'_> {
-    fn state(&self, at: Duration, object: &str, state: &str) {
-        self.progress.state(at, &format!("{}: {object}", self.context), state);
-    }
-
-    fn said(&self, at: Duration, text: &str) {
-        self.progress.said(at, &format!("{}: {text}", self.context));
-    }
-
-    fn looked(&self, _: &str, rows: &[Row]) {
-        self.progress.looked(&self.context, rows);
-    }
-
-    fn operators(&self, _: &str, operators: &[Operator]) -> bool {
-        self.progress.operators(&self.context, operators)
-    }
-
-    fn is_watched(&self) -> bool {
-        self.progress.is_watched()
-    }
-}
-
-/// A client for a real cluster.
-fn connect_to(target: &Target, context: Option<&String>, limit: Duration) -> Result<Kubernetes, Failure> {
-    connect(&target.choice(context), ", or --simulate FILE", limit)
-}
-
 /// A verb on a real cluster.
 fn real(
-    reached: Reached,
     target: &Target,
-    context: Option<&String>,
     verb_context: &VerbContext<'_>,
     progress: &dyn Progress,
 ) -> Result<Outcome, Failure> {
-    let reach = target.choice(context).reach();
-    let options = Options { reach: reach.clone(), ..verb_context.options.clone() };
-    let verb_context = &VerbContext { options: &options, ..*verb_context };
-    on(&reach, on_real(reached, target, context, verb_context, progress))
-}
-
-/// What came of a verb, with commands that act on its cluster.
-fn on(reach: &Reach, done: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
-    match done {
-        Ok(Outcome::Diagnosis(diagnosis)) => Ok(Outcome::Diagnosis(diagnosis.on(reach))),
-        Ok(Outcome::Removed(removed)) => Ok(Outcome::Removed(removed.on(reach))),
-        done => done.map_err(|failure| failure.on(reach)),
-    }
-}
-
-fn on_real(
-    reached: Reached,
-    target: &Target,
-    context: Option<&String>,
-    verb_context: &VerbContext<'_>,
-    progress: &dyn Progress,
-) -> Result<Outcome, Failure> {
-    let Reached { mut cluster, verb, .. } = reached;
+    let left = verb_context.options.timeout.saturating_sub(verb_context.begun.elapsed());
+    let mut cluster = connect(&target.choice(), ", or --simulate FILE", left)?;
+    let verb = verb_context.verb.within(cluster.namespace().filter(|_| !target.all_namespaces));
+    verb.has_namespace()?;
     let verb_context = &VerbContext { verb: &verb, ..*verb_context };
     let sources = Sources::of(target, verb_context);
     if let Some(made) = verb_context.made
@@ -408,7 +193,7 @@ fn on_real(
         rehearse(&mut cluster, &sources, verb_context, progress)?;
         made.push(verb_context.access, progress)?;
     }
-    let name = context.map_or("the current context", String::as_str);
+    let name = target.context.as_deref().unwrap_or("the current context");
     match one(&mut cluster, &sources, verb_context, progress, name) {
         Err(failure) if is_unexplained(&failure) && !verb_context.options.dry_run => {
             // The time of the command is over, and why is still to be said.

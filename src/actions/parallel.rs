@@ -5,7 +5,7 @@ use std::thread;
 
 /// Does the same with every item, so many at a time; what comes of them stands in the order of the items.
 ///
-/// The work waits for registries and clusters as often as it computes, so the caller says how many are useful.
+/// The work waits for registries as often as it computes, so the caller says how many are useful.
 pub(super) fn in_parallel<T: Send, R: Send>(
     items: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator + Send>,
     at_once: usize,

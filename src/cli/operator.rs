@@ -207,25 +207,22 @@ pub(super) struct ClusterFlags {
     #[arg(short, long, value_name = "NAMESPACE", value_parser = namespace)]
     pub(super) namespace: Option<String>,
     /// Kubeconfig context [default: the current one]
-    #[arg(long, value_name = "CONTEXT", value_delimiter = ',', conflicts_with = "simulate")]
-    context: Vec<String>,
-    /// Kubeconfig contexts of several clusters to run on in parallel
-    #[arg(long, value_name = "CONTEXT", value_delimiter = ',', conflicts_with_all = ["simulate", "context"])]
-    contexts: Vec<String>,
+    #[arg(long, value_name = "CONTEXT", conflicts_with = "simulate", value_parser = NonEmptyStringValueParser::new())]
+    context: Option<String>,
     /// Kubeconfig file [default: `KUBECONFIG`, else `~/.kube/config`]
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     kubeconfig: Option<PathBuf>,
     #[command(flatten)]
     impersonation: ImpersonationFlags,
-    /// Simulate OLM in memory instead of using a cluster; the file keeps the state between commands. Repeat for several clusters
-    #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with = "as_user")]
-    pub(super) simulate: Vec<PathBuf>,
+    /// Simulate OLM in memory instead of using a cluster; the file keeps the state between commands
+    #[arg(long, value_name = "FILE", conflicts_with = "as_user")]
+    pub(super) simulate: Option<PathBuf>,
     /// Directory or image to read the catalog from, if not the image of the CatalogSource. A simulated cluster gets a
     /// CatalogSource for it
     #[arg(long, value_name = "CATALOG", value_parser = input)]
     pub(super) catalog_from: Option<Input>,
     /// Bundles of the simulated registry: a directory with a subdirectory for each
-    #[arg(long, value_name = "DIR", requires = "simulate", conflicts_with_all = ["context", "contexts", "kubeconfig"])]
+    #[arg(long, value_name = "DIR", requires = "simulate", conflicts_with_all = ["context", "kubeconfig"])]
     bundles_from: Option<PathBuf>,
     #[command(flatten)]
     pub(super) registry: ConnectionFlags,
@@ -259,7 +256,7 @@ impl ClusterFlags {
 
     pub(super) fn target(self) -> Target {
         Target {
-            contexts: if self.contexts.is_empty() { self.context } else { self.contexts },
+            context: self.context,
             all_namespaces: false,
             kubeconfig: self.kubeconfig,
             impersonation: self.impersonation.into(),
@@ -458,7 +455,7 @@ impl Install {
         }
         let watch = (!self.watch.is_empty())
             .then(|| if self.watch == ["*"] { Vec::new() } else { self.watch.clone() });
-        if self.push_to.is_some() && !self.cluster.simulate.is_empty() {
+        if self.push_to.is_some() && self.cluster.simulate.is_some() {
             return Err(Failure::usage(
                 "a simulated cluster pulls from no registry, so --push-to cannot be used",
             )
@@ -691,10 +688,10 @@ pub struct Doctor {
     name: Option<String>,
     /// Diagnose files instead of a cluster: output of `kubectl get -o yaml|json`, a directory or archive from `oc adm must-gather` or
     /// `kubectl cluster-info dump`, or a recorded trace (.jsonl); `-` for standard input; repeat for several
-    #[arg(long, value_name = "FILE|DIR|ARCHIVE", num_args = 1.., conflicts_with_all = ["context", "contexts", "kubeconfig", "as_user", "simulate", "catalog_from", "bundles_from"])]
+    #[arg(long, value_name = "FILE|DIR|ARCHIVE", num_args = 1.., conflicts_with_all = ["context", "kubeconfig", "as_user", "simulate", "catalog_from", "bundles_from"])]
     from: Vec<PathBuf>,
     /// Moment of a recorded trace, in milliseconds, inclusive [default: its end]
-    #[arg(long, value_name = "MS", allow_negative_numbers = true, requires = "from", conflicts_with_all = ["context", "contexts", "kubeconfig", "simulate"])]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, requires = "from", conflicts_with_all = ["context", "kubeconfig", "simulate"])]
     at: Option<i64>,
     /// Apply the repairs that interrupt nothing and lose nothing: unpack a bundle again, retry an InstallPlan once its cause is gone,
     /// adopt an orphaned ClusterServiceVersion, recreate a stuck Subscription, carry a failed upgrade on

@@ -183,7 +183,7 @@ fn with_values(command: Command, noun: &str) -> Command {
 /// What an argument takes, by its name: `--namespace` is the same everywhere.
 fn with_value(arg: Arg, noun: &str) -> Arg {
     let found: fn(&Line) -> Vec<String> = match (noun, arg.get_id().as_str()) {
-        (_, "context" | "contexts") => names::contexts,
+        (_, "context") => names::contexts,
         (_, "namespace") => names::namespaces,
         ("catalog" | "bundle" | "operator", "package" | "packages") => names::packages,
         ("catalog" | "operator", "channel" | "channels") => names::channels,

@@ -137,29 +137,29 @@ Examples:
 impl Add {
     fn request(self) -> Result<(SourceVerb, ClusterFlags, Options), Failure> {
         let Self { cluster, waiting, .. } = self;
-        if !cluster.simulate.is_empty() && cluster.catalog_from.is_some() {
+        if cluster.simulate.is_some() && cluster.catalog_from.is_some() {
             return Err(Failure::usage(
                 "--catalog-from is for other verbs: `source add` names the catalog itself",
             )
             .help("omit --catalog-from"));
         }
-        if !cluster.simulate.is_empty() && self.address.is_some() {
+        if cluster.simulate.is_some() && self.address.is_some() {
             return Err(Failure::usage(
                 "a simulated cluster reaches no servers, so --address cannot be used",
             )
             .help("name the directory or the image of the catalog instead"));
         }
-        if !cluster.simulate.is_empty() && self.accept_missing_images {
+        if cluster.simulate.is_some() && self.accept_missing_images {
             return Err(Failure::usage("a simulated cluster reads the catalog, so it cannot be missing")
                 .help("omit --accept-missing-images"));
         }
-        if !cluster.simulate.is_empty() && self.to.is_some() {
+        if cluster.simulate.is_some() && self.to.is_some() {
             return Err(Failure::usage("a simulated cluster pulls from no registry, so --to cannot be used")
                 .help("omit --to"));
         }
         let (origin, catalog) = match (self.catalog, self.address) {
             (None, address) => (Origin::Address(address.unwrap_or_default()), None),
-            (Some(text), _) if is_on_disk(&text) || !cluster.simulate.is_empty() => {
+            (Some(text), _) if is_on_disk(&text) || cluster.simulate.is_some() => {
                 let input: Input = text.parse().map_err(Failure::usage)?;
                 (Origin::Image(String::new()), Some(NewCatalog { input, to: self.to }))
             }

@@ -53,16 +53,16 @@ pub trait Progress {
     fn state(&self, at: Duration, object: &str, state: &str);
     /// Something was done, or is to be said.
     fn said(&self, at: Duration, text: &str);
-    /// How the operators of a cluster are now, changed or not. Says whether anybody still looks.
-    fn operators(&self, _cluster: &str, _operators: &[Operator]) -> bool {
+    /// How the operators of the cluster are now, changed or not. Says whether anybody still looks.
+    fn operators(&self, _operators: &[Operator]) -> bool {
         true
     }
     /// Whether anybody still looks at operators that do not change.
     fn is_watched(&self) -> bool {
         true
     }
-    /// How everything of an operator is now, changed or not. `cluster` tells several apart, and is empty for one.
-    fn looked(&self, _cluster: &str, _rows: &[Row]) {}
+    /// How everything of an operator is now, changed or not.
+    fn looked(&self, _rows: &[Row]) {}
 }
 
 /// Where offers come from: the contents of CatalogSources.
@@ -474,7 +474,7 @@ impl<'e> Engine<'e> {
     pub fn look(&mut self, namespace: &str, subscription: &str) -> Result<Observed, EngineError> {
         let observed = Observed::look(self.cluster, namespace, subscription)?;
         let rows = observed.rows();
-        self.progress.looked("", &rows);
+        self.progress.looked(&rows);
         let same = |one: &Row, other: &Row| one.object == other.object && one.state == other.state;
         // What was there before is no change.
         if let Some(told) = self.told.replace(rows) {

@@ -189,7 +189,7 @@ impl Engine<'_> {
                 Err(error) if is_interrupt(&error) => return Ok(()),
                 rows => rows?,
             };
-            if !self.progress.operators("", &rows) || !self.progress.is_watched() {
+            if !self.progress.operators(&rows) || !self.progress.is_watched() {
                 return Ok(());
             }
             let next = self.cluster.now() + interval;

@@ -480,26 +480,6 @@ pub struct Write {
     pub document: serde_json::Value,
 }
 
-/// What came of a verb on each of several clusters.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Contexts {
-    /// `olmkit.contexts/v1`
-    pub schema: &'static str,
-    /// The clusters, in the order they were named.
-    pub contexts: Vec<Context>,
-}
-
-/// What came of a verb on one of several clusters.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Context {
-    /// The cluster.
-    pub context: String,
-    /// What the verb prints on a single cluster; null when it failed.
-    pub answer: Option<serde_json::Value>,
-    /// Why it failed.
-    pub error: Option<String>,
-}
-
 /// Why something could not be done; any command.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Error {
@@ -682,7 +662,6 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("added-v1", schema_for!(AddReport)),
         ("channel-test-v1", schema_for!(ChannelTests)),
-        ("contexts-v1", schema_for!(Contexts)),
         ("description-v1", schema_for!(DescriptionReport)),
         ("diagnosis-v1", schema_for!(DiagnosisReport)),
         ("codes-v1", schema_for!(Codes)),

@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::table::{Table, dash};
 use super::{Answer, json, pretty, printable};
-use crate::actions::operator::{Outcome, Outcomes};
+use crate::actions::operator::Outcome;
 use crate::exit::Exit;
 use crate::lifecycle::doctor::APPROVAL_REQUIRED;
 use crate::lifecycle::engine::{Planned, Progress};
@@ -33,7 +33,6 @@ struct Live {
 
 /// A row on the screen.
 struct Shown {
-    cluster: String,
     object: String,
     state: String,
     bar: ProgressBar,
@@ -57,27 +56,25 @@ impl Progress for Live {
     }
 
     /// Each row with the time since its state changed, in the order of OLM's work.
-    fn looked(&self, cluster: &str, rows: &[Row]) {
+    fn looked(&self, rows: &[Row]) {
         let Some(bars) = &self.bars else { return };
         let mut shown = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         shown.retain(|old| {
-            let stays = old.cluster != cluster || rows.iter().any(|row| row.object == old.object);
+            let stays = rows.iter().any(|row| row.object == old.object);
             if !stays {
                 old.bar.finish_and_clear();
                 bars.remove(&old.bar);
             }
             stays
         });
-        let first = shown.iter().position(|old| old.cluster == cluster).unwrap_or(shown.len());
         for (at, row) in rows.iter().enumerate() {
-            let is_it = |old: &Shown| old.cluster == cluster && old.object == row.object;
+            let is_it = |old: &Shown| old.object == row.object;
             let at = match shown.iter().position(is_it) {
                 Some(at) => at,
                 None => {
-                    let at = (first + at).min(shown.len());
-                    let bar = bars.insert(at, spinner(cluster, row));
-                    let (cluster, object) = (cluster.to_owned(), row.object.clone());
-                    shown.insert(at, Shown { cluster, object, state: String::new(), bar });
+                    let at = at.min(shown.len());
+                    let bar = bars.insert(at, spinner(row));
+                    shown.insert(at, Shown { object: row.object.clone(), state: String::new(), bar });
                     at
                 }
             };
@@ -104,92 +101,32 @@ impl Shown {
     }
 }
 
-fn spinner(cluster: &str, row: &Row) -> ProgressBar {
+fn spinner(row: &Row) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {prefix} {wide_msg} {elapsed:>5}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner()).tick_chars("|/-\\+");
-    let cluster = if cluster.is_empty() { String::new() } else { format!("{cluster}: ") };
-    let name = format!("{}{cluster}{}", "  ".repeat(row.level), row.object);
+    let name = format!("{}{}", "  ".repeat(row.level), row.object);
     // Not drawn before it is among the others.
     ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
         .with_style(style)
         .with_prefix(printable(&format!("{name:56}")).into_owned())
 }
 
-impl Answer for Outcomes {
+impl Answer for Outcome {
     fn json(&self) -> String {
-        match &self.outcomes[..] {
-            [(_, Ok(outcome))] => outcome_json(outcome),
-            several => pretty(&json::Contexts {
-                schema: "olmkit.contexts/v1",
-                contexts: several
-                    .iter()
-                    .map(|(context, done)| json::Context {
-                        context: context.clone(),
-                        answer: done
-                            .as_ref()
-                            .ok()
-                            .and_then(|outcome| serde_json::from_str(&outcome_json(outcome)).ok()),
-                        error: done.as_ref().err().map(ToString::to_string),
-                    })
-                    .collect(),
-            }),
-        }
+        outcome_json(self)
     }
 
-    fn text(&self, out: &mut dyn Write, talk: &mut dyn Write) -> io::Result<()> {
-        let several = self.outcomes.len() > 1;
-        if several && let Some(table) = self.one_table() {
-            return table.print(out).and_then(|()| self.failures(talk));
-        }
-        for (context, done) in &self.outcomes {
-            if several {
-                writeln!(out, "{}:", printable(context))?;
-            }
-            if let Ok(outcome) = done {
-                outcome_text(outcome, out)?;
-            }
-        }
-        self.failures(talk)
+    fn text(&self, out: &mut dyn Write, _: &mut dyn Write) -> io::Result<()> {
+        outcome_text(self, out)
     }
 
     fn exit(&self) -> Exit {
-        let exits = self.outcomes.iter().map(|(_, done)| match done {
-            Ok(Outcome::Status(operator)) if !operator.is_well() => Exit::Failed,
-            Ok(Outcome::Diagnosis(diagnosis)) => super::doctor::diagnosis_exit(diagnosis),
-            Ok(Outcome::Plan(_, Some(violations))) if !violations.is_empty() => Exit::Failed,
-            Ok(_) => Exit::Success,
-            Err(failure) => failure.exit,
-        });
-        exits.max_by_key(|exit| *exit as u8).unwrap_or(Exit::Success)
-    }
-}
-
-impl Outcomes {
-    fn failures(&self, talk: &mut dyn Write) -> io::Result<()> {
-        self.outcomes.iter().filter_map(|(context, done)| Some((context, done.as_ref().err()?))).try_for_each(
-            |(context, failure)| {
-                write!(talk, "{}: ", printable(context))?;
-                super::failure_text(failure, talk)
-            },
-        )
-    }
-
-    /// One table of operators, when that is what each cluster has to tell.
-    fn one_table(&self) -> Option<OperatorTable> {
-        let mut table = OperatorTable::new(true);
-        for (context, done) in &self.outcomes {
-            match done {
-                Ok(Outcome::Operator(operator) | Outcome::Status(operator)) => {
-                    table.operator(Some(context), operator)
-                }
-                Ok(Outcome::List(operators)) => {
-                    operators.iter().for_each(|operator| table.operator(Some(context), operator));
-                }
-                Ok(_) => return None,
-                Err(_) => {}
-            }
+        match self {
+            Self::Status(operator) if !operator.is_well() => Exit::Failed,
+            Self::Diagnosis(diagnosis) => super::doctor::diagnosis_exit(diagnosis),
+            Self::Plan(_, Some(violations)) if !violations.is_empty() => Exit::Failed,
+            _ => Exit::Success,
         }
-        Some(table)
     }
 }
 
@@ -246,8 +183,8 @@ fn outcome_text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         Outcome::Operator(operator) | Outcome::Status(operator) => status(operator, out),
         Outcome::Description(description) => describe(description, out),
         Outcome::List(operators) => {
-            let mut table = OperatorTable::new(false);
-            operators.iter().for_each(|operator| table.operator(None, operator));
+            let mut table = OperatorTable::new();
+            operators.iter().for_each(|operator| table.operator(operator));
             table.print(out)
         }
         Outcome::Diagnosis(diagnosis) => super::doctor::diagnosis_text(diagnosis, out),
@@ -391,23 +328,20 @@ struct OperatorTable {
 }
 
 impl OperatorTable {
-    fn new(contexts: bool) -> Self {
-        let mut titles =
-            vec!["NAMESPACE", "NAME", "PACKAGE", "VERSION", "PHASE", "MODE", "NAMESPACES", "CHANNEL", "HEAD"];
-        if contexts {
-            titles.insert(0, "CONTEXT");
-        }
+    fn new() -> Self {
+        let titles =
+            ["NAMESPACE", "NAME", "PACKAGE", "VERSION", "PHASE", "MODE", "NAMESPACES", "CHANNEL", "HEAD"];
         Self { table: Table::titled(&titles), notes: Vec::new() }
     }
 
-    fn operator(&mut self, context: Option<&str>, operator: &Operator) {
+    fn operator(&mut self, operator: &Operator) {
         let short = |csv| dash(super::paths::short(csv, &operator.package));
         let targets = operator.target_namespaces.join(",");
         let targets = match &operator.target_namespaces[..] {
             [all] if all.is_empty() => "all",
             _ => dash(&targets),
         };
-        self.table.row(context.into_iter().chain([
+        self.table.row([
             &operator.namespace,
             dash(&operator.subscription),
             dash(&operator.package),
@@ -417,12 +351,11 @@ impl OperatorTable {
             targets,
             dash(&operator.channel),
             short(&operator.head),
-        ]));
+        ]);
         if let (Some(cause), Some(state)) = (&operator.cause, operator.health) {
-            let context = context.map(|context| format!("{context}: ")).unwrap_or_default();
             let (namespace, name) = (&operator.namespace, operator.title());
             let (state, code, sentence) = (state.as_str(), cause.code, &cause.sentence);
-            self.notes.push(format!("{context}{namespace}/{name} {state}[{code}]: {sentence}"));
+            self.notes.push(format!("{namespace}/{name} {state}[{code}]: {sentence}"));
         }
     }
 

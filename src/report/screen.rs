@@ -2,7 +2,6 @@
 //! it, wrapped. Where it is too low for all of them, those that need somebody come first.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use super::printable;
 use crate::lifecycle::operator::Operator;
@@ -32,24 +31,18 @@ impl Column {
     }
 }
 
-/// What a terminal shows of the operators of clusters, at most as large as it is.
-pub(super) fn screen(clusters: &BTreeMap<String, Vec<Operator>>, size: Size) -> String {
-    let mut all: Vec<(&str, &Operator)> = clusters
-        .iter()
-        .flat_map(|(cluster, operators)| operators.iter().map(move |operator| (cluster.as_str(), operator)))
-        .collect();
+/// What a terminal shows of operators, at most as large as it is.
+pub(super) fn screen(operators: &[Operator], size: Size) -> String {
+    let mut all: Vec<&Operator> = operators.iter().collect();
     if all.is_empty() {
         return "no operators\n".to_owned();
     }
-    let notes: Vec<Vec<String>> = all
-        .iter()
-        .filter_map(|(cluster, operator)| note(cluster, operator))
-        .map(|note| wrapped(&note, size.columns))
-        .collect();
+    let notes = all.iter().filter_map(|operator| note(operator));
+    let notes: Vec<Vec<String>> = notes.map(|note| wrapped(&note, size.columns)).collect();
     let room = size.lines.saturating_sub(1).max(2);
     let is_low = all.len() + 1 + notes.iter().map(Vec::len).sum::<usize>() > room;
     if is_low {
-        all.sort_by_key(|(_, operator)| Reverse(operator.health));
+        all.sort_by_key(|operator| Reverse(operator.health));
     }
     // Every other line belongs to the sentences, if there are any.
     let rows = if is_low {
@@ -57,7 +50,7 @@ pub(super) fn screen(clusters: &BTreeMap<String, Vec<Operator>>, size: Size) -> 
     } else {
         all.len() + 1
     };
-    let mut lines = table(&all, clusters.len() > 1, size.columns);
+    let mut lines = table(&all, size.columns);
     if lines.len() > rows {
         let hidden = lines.len() + 1 - rows;
         lines.truncate(rows.saturating_sub(1).max(1));
@@ -75,24 +68,21 @@ pub(super) fn screen(clusters: &BTreeMap<String, Vec<Operator>>, size: Size) -> 
 }
 
 /// The table: its titles, and a line for each operator.
-fn table(all: &[(&str, &Operator)], contexts: bool, width: usize) -> Vec<String> {
+fn table(all: &[&Operator], width: usize) -> Vec<String> {
     let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { printable(text).replace('\n', " ") };
-    let column = |title, goes, cell: &dyn Fn(&str, &Operator) -> String| Column {
+    let column = |title, goes, cell: &dyn Fn(&Operator) -> String| Column {
         title,
         goes,
-        cells: all.iter().map(|(cluster, operator)| dash(&cell(cluster, operator))).collect(),
+        cells: all.iter().map(|operator| dash(&cell(operator))).collect(),
     };
     let mut columns = vec![
-        column("NAMESPACE", 0, &|_, one| one.namespace.clone()),
-        column("NAME", 0, &|_, one| one.subscription.clone()),
-        column("VERSION", 1, &|_, one| super::paths::short(&one.installed_csv, &one.package).to_owned()),
-        column("STATE", 0, &|_, one| one.health.map_or("", |state| state.as_str()).to_owned()),
-        column("PHASE", 2, &|_, one| one.csv_phase.clone()),
-        column("CHANNEL", 3, &|_, one| one.channel.clone()),
+        column("NAMESPACE", 0, &|one| one.namespace.clone()),
+        column("NAME", 0, &|one| one.subscription.clone()),
+        column("VERSION", 1, &|one| super::paths::short(&one.installed_csv, &one.package).to_owned()),
+        column("STATE", 0, &|one| one.health.map_or("", |state| state.as_str()).to_owned()),
+        column("PHASE", 2, &|one| one.csv_phase.clone()),
+        column("CHANNEL", 3, &|one| one.channel.clone()),
     ];
-    if contexts {
-        columns.insert(0, column("CONTEXT", 0, &|cluster, _| cluster.to_owned()));
-    }
     let total = |columns: &[Column]| columns.iter().map(|one| one.width() + GAP).sum::<usize>() - GAP;
     while total(&columns) > width {
         let Some(at) =
@@ -122,12 +112,11 @@ fn table(all: &[(&str, &Operator)], contexts: bool, width: usize) -> Vec<String>
 }
 
 /// The doctor's sentence about an operator.
-fn note(cluster: &str, operator: &Operator) -> Option<String> {
+fn note(operator: &Operator) -> Option<String> {
     let (cause, state) = operator.cause.as_ref().zip(operator.health)?;
     let (namespace, name) = (&operator.namespace, operator.title());
-    let context = if cluster.is_empty() { String::new() } else { format!("{cluster}: ") };
     let (state, code, sentence) = (state.as_str(), cause.code, &cause.sentence);
-    Some(printable(&format!("{context}{namespace}/{name} {state}[{code}]: {sentence}")).replace('\n', " "))
+    Some(printable(&format!("{namespace}/{name} {state}[{code}]: {sentence}")).replace('\n', " "))
 }
 
 /// Text that is no longer than a line.
@@ -199,7 +188,7 @@ mod tests {
     }
 
     fn shown(operators: Vec<Operator>, columns: usize, lines: usize) -> String {
-        let text = screen(&BTreeMap::from([(String::new(), operators)]), Size { columns, lines });
+        let text = screen(&operators, Size { columns, lines });
         assert!(text.lines().all(|line| line.chars().count() <= columns), "{text}");
         assert!(text.lines().count() < lines.max(3), "{text}");
         text
@@ -233,9 +222,9 @@ mod tests {
     #[test]
     fn a_terminal_without_room_breaks_nothing() {
         for (columns, lines) in [(1, 1), (5, 3), (12, 4), (20, 2)] {
-            let text = screen(&BTreeMap::from([(String::new(), two())]), Size { columns, lines });
+            let text = screen(&two(), Size { columns, lines });
             assert!(!text.is_empty());
         }
-        assert_eq!(screen(&BTreeMap::new(), Size { columns: 80, lines: 24 }), "no operators\n");
+        assert_eq!(screen(&[], Size { columns: 80, lines: 24 }), "no operators\n");
     }
 }

@@ -1,6 +1,5 @@
 //! Operators as they change: a table that is drawn again and again on a terminal, a line for each change elsewhere.
 
-use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -20,14 +19,14 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 /// Shows operators on standard output, in the way that it asks for.
 pub fn watched(format: Format) -> Box<dyn Progress + Sync> {
     let is_terminal = io::stdout().is_terminal();
-    Box::new(Watched { format, is_terminal, clusters: Mutex::default() })
+    Box::new(Watched { format, is_terminal, shown: Mutex::default() })
 }
 
 struct Watched {
     format: Format,
     is_terminal: bool,
-    /// What was shown last of each cluster.
-    clusters: Mutex<BTreeMap<String, Vec<Operator>>>,
+    /// What was shown last.
+    shown: Mutex<Option<Vec<Operator>>>,
 }
 
 impl Progress for Watched {
@@ -37,13 +36,13 @@ impl Progress for Watched {
         tell(None, text);
     }
 
-    fn operators(&self, cluster: &str, operators: &[Operator]) -> bool {
-        let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = clusters.insert(cluster.to_owned(), operators.to_vec());
+    fn operators(&self, operators: &[Operator]) -> bool {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = shown.replace(operators.to_vec());
         let mut out = io::stdout().lock();
         let shown = match self.format {
-            Format::Text if self.is_terminal => table(&clusters, &mut out),
-            Format::Text => changes(cluster, before.as_deref().unwrap_or_default(), operators, &mut out),
+            Format::Text if self.is_terminal => table(operators, &mut out),
+            Format::Text => changes(before.as_deref().unwrap_or_default(), operators, &mut out),
             _ if before.as_deref() == Some(operators) => Ok(()),
             _ => {
                 let list = json::OperatorList { schema: "olmkit.operators/v1", operators };
@@ -62,27 +61,26 @@ impl Progress for Watched {
     }
 }
 
-fn table(clusters: &BTreeMap<String, Vec<Operator>>, out: &mut dyn Write) -> io::Result<()> {
+fn table(operators: &[Operator], out: &mut dyn Write) -> io::Result<()> {
     // It may have another size each time.
     let size = terminal_size().map_or(Size { columns: 80, lines: 24 }, |(Width(columns), Height(lines))| {
         Size { columns: columns.into(), lines: lines.into() }
     });
-    write!(out, "{CLEAR}{}", screen(clusters, size))
+    write!(out, "{CLEAR}{}", screen(operators, size))
 }
 
 /// A line for each operator that is new, has changed, or is gone.
-fn changes(cluster: &str, before: &[Operator], now: &[Operator], out: &mut dyn Write) -> io::Result<()> {
-    let context = if cluster.is_empty() { String::new() } else { format!("{cluster}: ") };
+fn changes(before: &[Operator], now: &[Operator], out: &mut dyn Write) -> io::Result<()> {
     let same = |a: &Operator, b: &Operator| (&a.namespace, a.title()) == (&b.namespace, b.title());
     for operator in now {
         let line = line(operator);
         let old = before.iter().find(|old| same(old, operator));
         if old.is_none_or(|old| self::line(old) != line) {
-            writeln!(out, "{}", printable(&format!("{context}{line}")))?;
+            writeln!(out, "{}", printable(&line))?;
         }
     }
     for gone in before.iter().filter(|old| !now.iter().any(|operator| same(old, operator))) {
-        writeln!(out, "{}", printable(&format!("{context}{}/{} gone", gone.namespace, gone.title())))?;
+        writeln!(out, "{}", printable(&format!("{}/{} gone", gone.namespace, gone.title())))?;
     }
     Ok(())
 }
@@ -115,7 +113,7 @@ mod tests {
         };
         let said = |before: &[Operator], now: &[Operator]| {
             let mut out = Vec::new();
-            changes("", before, now, &mut out).unwrap();
+            changes(before, now, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let (well, ill) = (operator("a", State::Healthy), operator("a", State::Broken));

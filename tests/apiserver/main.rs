@@ -154,9 +154,6 @@ fn an_operator_lives_its_life() {
     assert!(listed.contains("0.3.0") && listed.contains("Succeeded"), "{listed}");
     let described = run(&server, &["describe", "demo"]);
     assert!(described.contains("demos.t01.example.com owned, v1, 1 custom resources"), "{described}");
-    // Two contexts make one table.
-    let both = run(&server, &["list", "--contexts", "test,again"]);
-    assert_eq!(both.lines().count(), 3, "{both}");
     let removed = verb(&["uninstall", "demo", "-n", "one"]);
     assert!(removed.contains("kept customresourcedefinition/demos.t01.example.com"), "{removed}");
     assert!(object(&server, &demos, "one", "example").is_some());

@@ -82,8 +82,7 @@ impl ApiServer {
                 "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
                  clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{secure}', insecure-skip-tls-verify: true}}}}]\n\
                  users: [{{name: test, user: {{token: {user}-token}}}}]\n\
-                 contexts: [{{name: test, context: {{cluster: test, user: test}}}}, \
-                 {{name: again, context: {{cluster: test, user: test}}}}]\n"
+                 contexts: [{{name: test, context: {{cluster: test, user: test}}}}]\n"
             );
             fs::write(dir.path().join(user), text).unwrap();
         }

@@ -12,7 +12,7 @@ use super::catalog_source::data_directory;
 use super::kind::{Kind, Made, on_cluster};
 use super::sources::{Sources, exists, registry_image};
 use super::stock::Stocked;
-use super::{Target, connect_to, failure, simulated};
+use super::{Target, connect, failure, simulated};
 use crate::actions::catalog_diff;
 use crate::exit::{Exit, Failure};
 use crate::files;
@@ -135,10 +135,10 @@ fn on_real_cluster(
     left: Duration,
     reach: Option<&Reach>,
 ) -> Result<Tested, Failure> {
-    let context = request.target.contexts.first();
-    let mut cluster = connect_to(&request.target, context, left)?;
+    let choice = request.target.choice();
+    let mut cluster = connect(&choice, ", or --simulate", left)?;
     let sources = Sources::new(request.target.catalog_from.clone(), access.clone()).with(stocked);
-    let own = request.target.choice(context).reach();
+    let own = choice.reach();
     let tested = test(&mut cluster, &sources, request, spectator, making, reach.unwrap_or(&own));
     match &request.kind {
         Some(Kind { keep, .. }) => {

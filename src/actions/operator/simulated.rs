@@ -53,24 +53,19 @@ pub(super) fn with<T>(
         cluster.run_until(later);
     }
     let done = work(&mut cluster, &sources);
-    if verb_context.changes() {
+    if changes(verb_context) {
         cluster.give_up_plans();
     }
     let after = cluster.save();
-    if verb_context.changes() && after != before {
+    if changes(verb_context) && after != before {
         held.write(path, &after)?;
     }
     done
 }
 
-/// Finds out whether a simulated cluster can be used, and changes nothing.
-pub(super) fn check(
-    path: &Path,
-    target: &Target,
-    access: &Access,
-    verb_context: &VerbContext<'_>,
-) -> Result<(), Failure> {
-    open(path, target, access, verb_context).map(drop)
+/// Whether something is changed, and not only told.
+fn changes(verb_context: &VerbContext<'_>) -> bool {
+    verb_context.verb.writes() && !verb_context.options.dry_run
 }
 
 /// A simulated cluster that is ours until the value is gone.
@@ -89,7 +84,7 @@ fn open(
     verb_context: &VerbContext<'_>,
 ) -> Result<Opened, Failure> {
     let made = verb_context.made;
-    let held = Held::take(path, verb_context.changes(), PATIENCE)?;
+    let held = Held::take(path, changes(verb_context), PATIENCE)?;
     let mut before = String::new();
     let mut cluster = if path.exists() {
         let text = files::read_text(path)?;

@@ -249,9 +249,6 @@ pub(super) struct Backup<'b> {
     pub(super) cluster: &'b str,
 }
 
-/// Held while a copy is given a name: several clusters are rolled back at once.
-static KEEPING: Mutex<()> = Mutex::new(());
-
 impl Archive for Backup<'_> {
     fn check(&self) -> Result<(), Box<dyn Error + Send + Sync>> {
         let fail = |source| files::FileError::Write { path: self.directory.to_owned(), source };
@@ -271,8 +268,6 @@ impl Archive for Backup<'_> {
             text += "---\n";
             text += &olmkit_bundle::yaml::write::to_string(object)?;
         }
-        // Rollbacks of other clusters may be looking for a name in the same moment.
-        let _alone = KEEPING.lock().unwrap_or_else(PoisonError::into_inner);
         // An earlier copy may be the only one of something.
         let numbered = (2..1_000).map(|number| format!("{name}-{number}.yaml"));
         let mut paths =
@@ -392,16 +387,6 @@ mod tests {
         let first = std::fs::read_to_string(directory.path().join("ns-demo.yaml")).unwrap();
         assert!(first.contains("size: 1"), "{first}");
         assert!(first.starts_with("# ns-demo, from team, "), "{first}");
-        // Clusters that are rolled back at once do not take the same name.
-        let both = std::thread::scope(|scope| {
-            let keep = |cluster| {
-                let backup = Backup { directory: directory.path(), dry_run: false, cluster };
-                backup.keep("ns-both", &[json!({"kind": "Demo", "of": cluster})]).unwrap()
-            };
-            let first = scope.spawn(move || keep("a"));
-            [keep("b"), first.join().unwrap()]
-        });
-        assert_ne!(both[0], both[1]);
         // The same of another cluster is a file of its own.
         let other = Backup { directory: directory.path(), dry_run: false, cluster: "other" };
         let place = other.keep("ns-demo", &[json!({"kind": "Demo", "size": 1})]).unwrap();

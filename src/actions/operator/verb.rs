@@ -93,26 +93,21 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The same in a namespace, where none is named, and the namespace that it is then about: none where it looks everywhere.
-    pub(super) fn within(&self, default: Option<&str>) -> (Self, Option<String>) {
-        let needed = |namespace: &mut String| {
+    /// The same in a namespace, where none is named.
+    pub(super) fn within(&self, default: Option<&str>) -> Self {
+        let fill = |namespace: &mut String| {
             if namespace.is_empty() {
                 default.unwrap_or_default().clone_into(namespace);
             }
-            Some(namespace.clone())
-        };
-        let wanted = |namespace: &mut Option<String>| {
-            *namespace = namespace.take().or_else(|| default.map(str::to_owned));
-            namespace.clone()
         };
         let mut verb = self.clone();
-        let namespace = match &mut verb {
-            Self::Install { request, .. } => needed(&mut request.namespace),
-            Self::Source(SourceVerb::Add { wanted, .. }) => needed(&mut wanted.namespace),
-            Self::Upgrade(request) => wanted(&mut request.namespace),
-            Self::Uninstall(request) => wanted(&mut request.namespace),
-            Self::Rollback { request, .. } => wanted(&mut request.namespace),
-            Self::Source(
+        match &mut verb {
+            Self::Install { request, .. } => fill(&mut request.namespace),
+            Self::Source(SourceVerb::Add { wanted, .. }) => fill(&mut wanted.namespace),
+            Self::Upgrade(Upgrade { namespace, .. })
+            | Self::Uninstall(Uninstall { namespace, .. })
+            | Self::Rollback { request: Rollback { namespace, .. }, .. }
+            | Self::Source(
                 SourceVerb::List { namespace }
                 | SourceVerb::Remove { namespace, .. }
                 | SourceVerb::Refresh { namespace, .. },
@@ -123,9 +118,11 @@ impl Verb {
             | Self::Describe { namespace, .. }
             | Self::Doctor { namespace, .. }
             | Self::Watch { namespace, .. }
-            | Self::List { namespace } => wanted(namespace),
-        };
-        (verb, namespace)
+            | Self::List { namespace } => {
+                *namespace = namespace.take().or_else(|| default.map(str::to_owned));
+            }
+        }
+        verb
     }
 
     /// Whether it changes a cluster.

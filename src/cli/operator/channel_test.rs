@@ -301,7 +301,7 @@ impl Test {
             images: Vec::new(),
         };
         let target = Target {
-            contexts: cluster.context.into_iter().collect(),
+            context: cluster.context,
             kubeconfig: cluster.kubeconfig,
             impersonation: cluster.impersonation.into(),
             catalog_from: cluster.catalog_from,

@@ -127,8 +127,8 @@ impl Progress for Recorder<'_> {
         self.spectator.said(at, text);
     }
 
-    fn looked(&self, cluster: &str, rows: &[Row]) {
-        self.spectator.looked(cluster, rows);
+    fn looked(&self, rows: &[Row]) {
+        self.spectator.looked(rows);
     }
 }
 
