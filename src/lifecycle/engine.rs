@@ -1,5 +1,6 @@
 //! Observe, decide, act, and wait for a change: the loop that every verb drives an operator with.
 
+mod attempt;
 mod reach;
 mod rights;
 

@@ -12,16 +12,11 @@ use super::super::doctor::{self, Diagnosis, Scope, diagnose};
 use super::super::health;
 use super::super::observe::Observed;
 use super::super::patch::merge;
+use super::attempt::{Attempt, EXAMINE, Suspicion};
 use super::{Engine, EngineError, GRACE, Planned};
 use crate::limits::span;
 use crate::sentence::{Help, Sentence};
 use crate::shell::command;
-
-/// How often the state is looked at when nothing is heard.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
-
-/// How often the doctor looks while something is waited for.
-const EXAMINE: Duration = Duration::from_secs(3);
 
 /// How long OLM may leave a Subscription alone while it could go on, before it is told to look again. It resolves on events, and
 /// when the last one comes while a replaced version is still on its way out, nothing follows for minutes.
@@ -32,16 +27,8 @@ const IDLE_UNPACKING: Duration = Duration::from_secs(60);
 /// How long a version whose container has crashed must stay up at least.
 const AFTER_CRASH: Duration = Duration::from_secs(15);
 
-/// How long before its end a verb looks at everything once more, as long as that is no large part of its time.
-const LAST_LOOK: Duration = Duration::from_secs(5);
-
-/// What may keep a verb from its goal.
-#[derive(Clone, Debug)]
-struct Suspicion {
-    stuck: Stuck,
-    /// How long it has to stand before the verb gives up.
-    patience: Duration,
-}
+/// What is waited for, and what may keep it from coming.
+type Awaiting = (String, Option<Suspicion>);
 
 impl Engine<'_> {
     /// Drives an operator to a goal, and leaves its Subscription as it was but for that.
@@ -54,148 +41,132 @@ impl Engine<'_> {
         subscription: &str,
         goal: &Goal,
     ) -> Result<Observed, EngineError> {
-        let deadline = self.deadline();
-        let begun = self.cluster.now();
-        // When everything is asked for once more: a watch may have been lost without a word.
-        let time = deadline.saturating_sub(begun);
-        let mut last_look = (!time.is_zero()).then(|| deadline - LAST_LOOK.min(time / 4));
-        let mut suspected: Option<(Suspicion, Duration)> = None;
-        let mut well_since: Option<Duration> = None;
-        let mut settle = self.options.settle;
-        let mut checked = String::new();
-        // What was done last, and when.
-        let mut done: Option<(Step, Duration)> = None;
-        let mut idle_since: Option<Duration> = None;
+        let mut attempt = Attempt::begin(self.cluster.now(), self.deadline(), self.options.settle);
         loop {
-            if last_look.is_some_and(|at| self.cluster.now() >= at) {
+            let now = self.cluster.now();
+            if attempt.last_look.is_some_and(|at| now >= at) {
                 self.cluster.look_again();
-                last_look = None;
+                attempt.last_look = None;
             }
-            let observed = match self.look(namespace, subscription) {
-                Err(error) => {
-                    let suspicion = suspected.map(|(suspicion, _)| suspicion.stuck);
-                    return Err(self.while_waiting(error, suspicion));
-                }
-                Ok(observed) => observed,
-            };
+            let looked = self.look(namespace, subscription);
+            let observed = looked.map_err(|error| self.while_waiting(error, attempt.suspicion()))?;
             self.still_to_do(to_come(goal, &observed));
-            let mut is_examined = false;
-            let (awaited, suspicion) = match decide(goal, &observed) {
+            attempt.is_examined = false;
+            let decision = decide(goal, &observed);
+            if !matches!(decision, Decision::Act(_) | Decision::Arrived) {
+                attempt.well_since = None;
+            }
+            let (awaited, suspicion) = match decision {
                 Decision::Stuck(stuck) => return Err(EngineError::Stuck(stuck)),
-                Decision::Act(step) => {
-                    let wrong = match (&step, observed.installed()) {
-                        (Step::Approve { .. }, Some(csv)) if csv.name() != checked => {
-                            let name = csv.name().to_owned();
-                            let wrong = self.failed_check(&observed, &name)?;
-                            checked = if wrong.is_none() { name } else { checked };
-                            wrong
-                        }
-                        _ => None,
-                    };
-                    match wrong {
-                        Some(wrong) => ("a healthy version to upgrade from".to_owned(), Some(grace(wrong))),
-                        // The server took it, and nothing came of it: done over and over it would only load the server.
-                        None if done.as_ref().is_some_and(|(last, at)| {
-                            *last == step && self.cluster.now() < *at + LOOK_AGAIN
-                        }) =>
-                        {
-                            (without_effect(&step, &observed), None)
-                        }
-                        None => {
-                            if self.act(&observed, step.clone())? {
-                                self.told_lines.clear();
-                                done = Some((step, self.cluster.now()));
-                            }
-                            continue;
-                        }
+                Decision::Act(step) => match self.act_once(&observed, step, &mut attempt)? {
+                    Some(awaiting) => awaiting,
+                    None => continue,
+                },
+                Decision::Arrived => match self.settled(goal, &observed, &mut attempt)? {
+                    Some(awaiting) => awaiting,
+                    None => {
+                        self.waits_no_more();
+                        return Ok(observed);
                     }
-                }
-                Decision::Arrived => {
-                    let name = goal.way.last().cloned().unwrap_or_default();
-                    let wrong = self.failed_check(&observed, &name)?;
-                    let now = self.cluster.now();
-                    if wrong.is_none() {
-                        // Seen only at the last look, it may have been up for long.
-                        let before = match last_look {
-                            None if well_since.is_none() => self.up_for(&observed, &name),
-                            _ => Duration::ZERO,
-                        };
-                        let since = *well_since.get_or_insert(now.saturating_sub(before));
-                        settle = match observed.has_crashed(&name) {
-                            true => self.options.settle.max(AFTER_CRASH.min(time / 2)),
-                            false => self.options.settle,
-                        };
-                        if now.saturating_sub(since) >= settle {
-                            self.waits_no_more();
-                            return Ok(observed);
-                        }
-                    } else {
-                        well_since = None;
-                    }
-                    ("the new version to settle".to_owned(), wrong.map(grace))
-                }
-                Decision::Suspect(awaited, stuck) => {
-                    well_since = None;
-                    (self.sentence(&awaited), Some(grace(stuck)))
-                }
-                Decision::Wait(awaited) => {
-                    well_since = None;
-                    let now = self.cluster.now();
-                    let is_idle = matches!(awaited, Awaited::Plan(_)) && is_idle(&observed);
-                    idle_since = is_idle.then(|| idle_since.unwrap_or(now));
-                    let patience = patience_with_idleness(&observed);
-                    if let Some(since) = idle_since.filter(|since| now.saturating_sub(*since) >= patience) {
-                        self.wake(&observed, now - since)?;
-                        idle_since = Some(now);
-                    }
-                    is_examined = self.options.wait && !matches!(awaited, Awaited::Approval(_));
-                    let cause = match is_examined {
-                        true => self.examine(namespace, subscription, &awaited),
-                        false => Ok(None),
-                    };
-                    match cause {
-                        Ok(suspicion) => (self.sentence(&awaited), suspicion),
-                        Err(error) => {
-                            let suspicion = suspected.map(|(suspicion, _)| suspicion.stuck);
-                            return Err(self.while_waiting(error.into(), suspicion));
-                        }
-                    }
-                }
+                },
+                Decision::Suspect(awaited, stuck) => (self.sentence(&awaited), Some(grace(stuck))),
+                Decision::Wait(awaited) => self.await_olm(&observed, subscription, &awaited, &mut attempt)?,
             };
             self.awaited.clone_from(&awaited);
             let now = self.cluster.now();
-            suspected = match (suspected, suspicion) {
-                // Its words may change: pods come and go.
-                (Some((old, since)), Some(new)) if old.stuck.code == new.stuck.code => Some((new, since)),
-                (_, new) => new.map(|new| (new, now)),
-            };
-            if let Some((suspicion, since)) = &suspected
-                && now.saturating_sub(*since) >= suspicion.patience
-            {
-                return Err(EngineError::Stuck(suspicion.stuck.clone()));
+            attempt.suspect(suspicion, now);
+            if let Some(stuck) = attempt.given_up(now) {
+                return Err(EngineError::Stuck(stuck));
             }
-            if now >= deadline {
-                let suspicion = suspected.map(|(suspicion, _)| suspicion.stuck);
-                return Err(EngineError::TimedOut { after: self.options.timeout, awaited, suspicion });
+            if now >= attempt.deadline {
+                let (after, suspicion) = (self.options.timeout, attempt.suspicion());
+                return Err(EngineError::TimedOut { after, awaited, suspicion });
             }
-            let mut pause = (deadline - now).min(LOOK_AGAIN);
-            if let Some(at) = last_look {
-                pause = pause.min(at.saturating_sub(now));
-            }
-            if let Some((suspicion, since)) = &suspected {
-                pause = pause.min((*since + suspicion.patience).saturating_sub(now));
-            }
-            if is_examined {
-                pause = pause.min(EXAMINE);
-            }
-            if let Some(since) = idle_since {
-                pause = pause.min((since + patience_with_idleness(&observed)).saturating_sub(now));
-            }
-            if let Some(since) = well_since {
-                pause = pause.min((since + settle).saturating_sub(now));
-            }
-            self.cluster.wait(pause.max(Duration::from_millis(1)))?;
+            self.cluster.wait(attempt.next_wake(now))?;
         }
+    }
+
+    /// Does a step, unless what is installed is not well, or the step was done just now: the server took it and nothing came of it, and
+    /// done over and over it would only load the server. Says what is waited for then.
+    fn act_once(
+        &mut self,
+        observed: &Observed,
+        step: Step,
+        attempt: &mut Attempt,
+    ) -> Result<Option<Awaiting>, EngineError> {
+        if let (Step::Approve { .. }, Some(csv)) = (&step, observed.installed())
+            && csv.name() != attempt.checked
+        {
+            let name = csv.name().to_owned();
+            if let Some(wrong) = self.failed_check(observed, &name)? {
+                return Ok(Some(("a healthy version to upgrade from".to_owned(), Some(grace(wrong)))));
+            }
+            attempt.checked = name;
+        }
+        if attempt.has_just_done(&step, self.cluster.now()) {
+            return Ok(Some((without_effect(&step, observed), None)));
+        }
+        if self.act(observed, step.clone())? {
+            self.told_lines.clear();
+            attempt.done = Some((step, self.cluster.now()));
+        }
+        Ok(None)
+    }
+
+    /// Whether the last version has been up for long enough; says what is waited for while it has not.
+    fn settled(
+        &mut self,
+        goal: &Goal,
+        observed: &Observed,
+        attempt: &mut Attempt,
+    ) -> Result<Option<Awaiting>, EngineError> {
+        let name = goal.way.last().cloned().unwrap_or_default();
+        let wrong = self.failed_check(observed, &name)?;
+        let now = self.cluster.now();
+        if wrong.is_some() {
+            attempt.well_since = None;
+        } else {
+            // Seen only at the last look, it may have been up for long.
+            let before = match attempt.last_look {
+                None if attempt.well_since.is_none() => self.up_for(observed, &name),
+                _ => Duration::ZERO,
+            };
+            let since = *attempt.well_since.get_or_insert(now.saturating_sub(before));
+            attempt.settle = match observed.has_crashed(&name) {
+                true => self.options.settle.max(AFTER_CRASH.min(attempt.time / 2)),
+                false => self.options.settle,
+            };
+            if now.saturating_sub(since) >= attempt.settle {
+                return Ok(None);
+            }
+        }
+        Ok(Some(("the new version to settle".to_owned(), wrong.map(grace))))
+    }
+
+    /// Says what OLM is waited for, and what keeps it; wakes it where it does nothing though it could.
+    fn await_olm(
+        &mut self,
+        observed: &Observed,
+        subscription: &str,
+        awaited: &Awaited,
+        attempt: &mut Attempt,
+    ) -> Result<Awaiting, EngineError> {
+        let now = self.cluster.now();
+        let is_idle = matches!(awaited, Awaited::Plan(_)) && is_idle(observed);
+        let (since, patience) =
+            (attempt.idle.map_or(now, |(since, _)| since), patience_with_idleness(observed));
+        attempt.idle = is_idle.then_some((since, patience));
+        if is_idle && now.saturating_sub(since) >= patience {
+            self.wake(observed, now - since)?;
+            attempt.idle = Some((now, patience));
+        }
+        attempt.is_examined = self.options.wait && !matches!(awaited, Awaited::Approval(_));
+        let mut suspicion = None;
+        if attempt.is_examined {
+            let cause = self.examine(&observed.namespace, subscription, awaited);
+            suspicion = cause.map_err(|error| self.while_waiting(error.into(), attempt.suspicion()))?;
+        }
+        Ok((self.sentence(awaited), suspicion))
     }
 
     /// How long a version has been up, as far as it says.
