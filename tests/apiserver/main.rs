@@ -20,6 +20,7 @@ mod signals;
 #[path = "../support/mod.rs"]
 mod support;
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -42,10 +43,11 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // Each has a server of its own; several at once take more memory than they save time.
     arguments.test_threads = Some(1);
-    let tests: [(&str, fn()); 14] = [
+    let tests: [(&str, fn()); 15] = [
         ("an_operator_lives_its_life", an_operator_lives_its_life),
         ("a_missing_right_is_named", a_missing_right_is_named),
         ("writes_of_others_and_a_restart_do_no_harm", writes_of_others_and_a_restart_do_no_harm),
+        ("a_subscription_that_olm_forgot_is_touched", a_subscription_that_olm_forgot_is_touched),
         ("faults_of_the_server_do_no_harm", faults_of_the_server_do_no_harm),
         ("a_list_whose_next_page_is_forgotten_begins_anew", a_list_whose_next_page_is_forgotten_begins_anew),
         ("each_verb_needs_just_the_rights_of_its_page", rights::each_verb_needs_just_the_rights_of_its_page),
@@ -209,6 +211,45 @@ fn writes_of_others_and_a_restart_do_no_harm() {
     assert!(output.status.success(), "{}", text(&output));
     assert_eq!(installed(&server, "two"), "demo.v0.3.0");
     drop(olm);
+}
+
+/// OLM takes a Subscription for settled that has an upgrade, and makes no plan for it until it changes.
+fn a_subscription_that_olm_forgot_is_touched() {
+    let server = Server::start();
+    prepare(&server);
+    let olm = Olm::start(&server, "01");
+    run(&server, &["install", "demo", "-n", "three", "--version", "0.1.0", "--settle", "1s"]);
+    drop(olm);
+    forget(&server, "three");
+    let mut upgrade = command(&server, ADMIN, &["upgrade", "demo", "-n", "three", "--settle", "1s"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let mut said = BufReader::new(upgrade.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains("OLM has done nothing for 20 s; touching subscription/demo")));
+    assert!(begun.elapsed() < Duration::from_secs(30), "it was touched after {:?}", begun.elapsed());
+    let _olm = Olm::start(&server, "01");
+    let rest: Vec<String> = said.collect();
+    assert!(upgrade.wait().unwrap().success(), "{rest:?}");
+    assert_eq!(installed(&server, "three"), "demo.v0.3.0");
+    let left = object(&server, &known::SUBSCRIPTION, "three", "demo").unwrap();
+    assert_eq!(left.pointer("/metadata/annotations/olmkit.io~1look-again"), None);
+}
+
+/// Puts the Subscriptions of a namespace where OLM leaves them that made no plan for the next version.
+fn forget(server: &Server, namespace: &str) {
+    let mut cluster = server.connect();
+    for plan in cluster.list(&known::INSTALL_PLAN, Some(namespace)).unwrap() {
+        if plan.pointer("/spec/approved") == Some(&json!(false)) {
+            cluster.delete(&known::INSTALL_PLAN, &Key::of(&plan)).unwrap();
+        }
+    }
+    for subscription in cluster.list(&known::SUBSCRIPTION, Some(namespace)).unwrap() {
+        let status = json!({"status": {"state": "AtLatestKnown", "currentCSV": "demo.v0.1.0"}});
+        cluster.patch_status(&known::SUBSCRIPTION, &Key::of(&subscription), &status).unwrap();
+    }
 }
 
 /// Requests that are refused or lost, watches that end or are too old: each verb ends at its goal all the same.
