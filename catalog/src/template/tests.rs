@@ -123,6 +123,42 @@ fn templates_that_stand_for_nothing() {
 }
 
 #[test]
+fn substitutions_are_checked_one_after_another() {
+    let substitute = |list: &[(&str, &str)]| {
+        let bundle = |version: &str| {
+            format!(
+                "- {{schema: olm.bundle, package: r, name: r.v{version}, image: 'example.com/r:{version}', properties: [{{type: olm.package, value: {{packageName: r, version: {version}}}}}]}}\n"
+            )
+        };
+        let one = |(name, base): &(&str, &str)| format!("- {{name: 'example.com/{name}', base: {base}}}\n");
+        channels(&format!(
+            "schema: olm.template.substitutes\nentries:\n- {{schema: olm.package, name: r, defaultChannel: c}}\n- {{schema: olm.channel, package: r, name: c, \
+             entries: [{{name: r.v1.0.0}}, {{name: r.v1.1.0, replaces: r.v1.0.0}}, {{name: r.v1.2.0, replaces: r.v1.1.0, skips: [r.v1.0.0]}}]}}\n{}{}{}substitutions:\n{}",
+            bundle("1.0.0"),
+            bundle("1.1.0"),
+            bundle("1.2.0"),
+            list.iter().map(one).collect::<String>()
+        ))
+    };
+    let valid = [("r:1.0.1", "r.v1.0.0"), ("r:1.1.1", "r.v1.1.0"), ("r:1.0.2", "r.v1.0.1")];
+    insta::assert_snapshot!(substitute(&valid), @"");
+    // The first one that makes no catalog is named, whatever comes after it.
+    for broken in 0..=valid.len() {
+        let mut list = valid.to_vec();
+        list.insert(broken, ("q:1.9.0", "r.v1.2.0"));
+        let said = substitute(&list);
+        assert!(
+            said.starts_with(
+                "0: with `example.com/q:1.9.0` in the place of `r.v1.2.0` the catalog is no valid"
+            ),
+            "{said}"
+        );
+    }
+    let absent = substitute(&[("r:1.0.1", "r.v1.0.0"), ("r:3.0.0", "r.v2.0.0")]);
+    assert_eq!(absent, "0: there is no `r.v2.0.0` for `example.com/r:3.0.0` to take the place of");
+}
+
+#[test]
 fn a_second_document_is_refused_instead_of_ignored() {
     let template = "schema: olm.semver\nstable: {bundles: [{image: 'example.com/r:1.0.0'}]}\n";
     let json = r#"{"schema": "olm.semver", "stable": {"bundles": [{"image": "example.com/r:1.0.0"}]}}"#;
