@@ -24,8 +24,6 @@ use stream::{Compression, Stream, damaged, read_most};
 const MAX_FILE: u64 = 256 << 20;
 /// The same where it was compressed: then a small file may hold a large one.
 const MAX_PACKED: u64 = 128 << 20;
-/// The most bytes of an archive after decompression.
-const MAX_UNPACKED: u64 = 8 << 30;
 /// The most files that are looked at.
 const MAX_FILES: usize = 500_000;
 /// The problems that are told.

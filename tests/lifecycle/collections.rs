@@ -376,7 +376,16 @@ fn what_is_too_large_after_decompression_takes_little_memory() {
         }
         encoder.long_distance_matching(true).unwrap();
         encoder.window_log(27).unwrap();
-        (0..600).for_each(|_| encoder.write_all(text.as_bytes()).unwrap());
+        let mut number = 1_u64;
+        for _ in 0..600 {
+            encoder.write_all(text.as_bytes()).unwrap();
+            // Without something that does not repeat, it would be refused for what it unpacks to.
+            for _ in 0..if says_length { 0 } else { 2_000 } {
+                number =
+                    number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                writeln!(encoder, "{number:016x}").unwrap();
+            }
+        }
         encoder.finish().unwrap();
     };
     write("says.zst", true);

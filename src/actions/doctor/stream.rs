@@ -1,12 +1,14 @@
 //! What a file or a pipe holds, decompressed while it is read, in bounded memory.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 
-use super::{MAX_FILE, MAX_PACKED, MAX_UNPACKED, is_stdin};
+use super::{MAX_FILE, MAX_PACKED, is_stdin};
 use crate::files;
 use crate::limits::Limits;
 
@@ -16,6 +18,9 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The largest window of zstd, as a power of two: 128 MiB, what `zstd` itself takes without a flag.
 const WINDOW_LOG: u32 = 27;
+/// The bytes that any file may unpack to, and how many more for each byte of it: what clusters hold unpacks to 50 times its size at most.
+const FREE: u64 = 1 << 20;
+const MAX_RATIO: u64 = 100;
 /// Enough of a beginning to tell what it is: a tar says so after 257 bytes.
 const START: u64 = 512;
 
@@ -56,13 +61,15 @@ impl Stream {
             Box::new(BufReader::new(File::open(path)?))
         };
         let raw = start_of(&mut file)?;
-        let file = Cursor::new(raw.clone()).chain(file);
+        let packed = Rc::new(Cell::new(0));
+        let file = Counted { reader: Cursor::new(raw.clone()).chain(file), read: Rc::clone(&packed) };
+        let unpacked = |reader| Box::new(Unpacked { reader, packed, read: 0 });
         let (compression, mut reader): (_, Box<dyn Read>) = if raw.starts_with(&GZIP) {
-            (Compression::Gzip, Box::new(MultiGzDecoder::new(file).take(MAX_UNPACKED)))
+            (Compression::Gzip, unpacked(Box::new(MultiGzDecoder::new(file))))
         } else if raw.starts_with(&ZSTD) {
             let mut decoder = zstd::Decoder::new(file)?;
             decoder.window_log_max(WINDOW_LOG)?;
-            (Compression::Zstd, Box::new(decoder.take(MAX_UNPACKED)))
+            (Compression::Zstd, unpacked(Box::new(decoder)))
         } else {
             (Compression::None, Box::new(file))
         };
@@ -104,6 +111,42 @@ impl Stream {
     }
 }
 
+/// Counts the bytes that are read.
+struct Counted<R> {
+    reader: R,
+    read: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(bytes)?;
+        self.read.set(self.read.get() + count as u64);
+        Ok(count)
+    }
+}
+
+/// What something unpacks to, up to so many times its size: a small file must not make more work than a large one.
+struct Unpacked {
+    reader: Box<dyn Read>,
+    /// The bytes that were read of it as it is packed.
+    packed: Rc<Cell<u64>>,
+    read: u64,
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(bytes)?;
+        self.read += count as u64;
+        if self.read > FREE + MAX_RATIO * self.packed.get() {
+            return Err(io::Error::other(TOO_DENSE));
+        }
+        Ok(count)
+    }
+}
+
+/// Where something unpacks to more than is read.
+const TOO_DENSE: &str = "unpacks to more than 1 MiB and 100 times its size";
+
 /// Reads up to so many bytes, and why not all of what there is. The system gives memory for those alone that come; a vector that grows
 /// is copied, and takes twice what it holds.
 pub(super) fn read_most(reader: impl Read, most: u64) -> (Vec<u8>, io::Result<()>) {
@@ -128,6 +171,7 @@ pub(super) fn damaged(error: &io::Error) -> String {
             "it needs more than {} MiB of memory to be decompressed: decompress it with `zstd -d --long=31`",
             (1_u64 << WINDOW_LOG) >> 20
         ),
+        text if text.contains(TOO_DENSE) => format!("it {TOO_DENSE}: unpack it, and pass the files"),
         text => format!("it ends early or is damaged: {text}"),
     }
 }

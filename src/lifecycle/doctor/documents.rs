@@ -133,6 +133,10 @@ pub fn read(seen: &mut Observation, text: &str) -> Read {
     read
 }
 
+/// How many times its size is read of a text, after what cannot be read in it.
+const MOST_ANEW: usize = 20;
+const TOO_DAMAGED: &str = "it is damaged in so many places that it would be read more than 20 times over";
+
 /// What is said of a text that begins in the middle of an object.
 const WITHOUT_BEGINNING: &str = "its beginning is missing";
 
@@ -144,6 +148,7 @@ fn is_end_of_json(text: &str) -> bool {
 /// The whole items of a list in JSON that has no beginning. Each begins with its version, as the API server writes it.
 fn loose_items(seen: &mut Observation, mut text: &str, read: &mut Read) {
     read.problem = Some(WITHOUT_BEGINNING.into());
+    let mut left = MOST_ANEW * text.len();
     while let Some(found) = text.find('{') {
         text = &text[found..];
         let begins = text[1..].trim_start().starts_with("\"apiVersion\"");
@@ -156,34 +161,51 @@ fn loose_items(seen: &mut Observation, mut text: &str, read: &mut Read) {
                 }
                 text = &text[stream.byte_offset()..];
             }
-            _ => text = &text[1..],
+            Some(Err(error)) => {
+                let Some(rest) = left.checked_sub(read_until(text, &error)) else {
+                    read.problem = Some(TOO_DAMAGED.into());
+                    return;
+                };
+                (left, text) = (rest, &text[1..]);
+            }
+            None => text = &text[1..],
         }
     }
+}
+
+/// How many bytes of a text were read up to an error.
+fn read_until(text: &str, error: &serde_json::Error) -> usize {
+    let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    lines.map(str::len).sum::<usize>() + error.column()
 }
 
 /// Objects one after another; what is between them, such as logs, is passed over.
 fn json(seen: &mut Observation, mut text: &str) -> Read {
     let mut read = Read::default();
+    let mut left = MOST_ANEW * text.len();
     loop {
         let mut stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-        let mut failed = false;
+        let mut failed = None;
         for document in &mut stream {
             match document {
                 Ok(document) => json_object(seen, document, &mut read),
                 Err(error) => {
-                    failed = true;
                     if error.is_eof() {
                         cut_list(seen, text.get(stream.byte_offset()..).unwrap_or(""), &mut read);
                         read.problem = Some(format!("it ends in the middle of an object: {error}"));
                         return read;
                     }
+                    failed = Some(error);
                     break;
                 }
             }
         }
-        if !failed {
+        let Some(error) = failed else { return read };
+        let Some(anew) = left.checked_sub(read_until(text, &error)) else {
+            read.problem = Some(TOO_DAMAGED.into());
             return read;
-        }
+        };
+        left = anew;
         let rest = text.get(stream.byte_offset()..).unwrap_or("");
         if rest.trim_start().starts_with([',', ']', '}']) {
             loose_items(seen, rest, &mut read);
@@ -508,6 +530,18 @@ mod tests {
                 counts[names.len()] += 1;
             }
             assert!(counts[1] > 0 && counts[2] > 0, "{counts:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_text_with_very_many_damages_is_not_read_over_and_over() {
+        let pod = "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}\n";
+        for text in [
+            format!("{pod}{}x", "{\"a\":\n".repeat(60_000)),
+            format!("x{}{pod}", "{\"apiVersion\":".repeat(60_000)),
+        ] {
+            let found = read(&mut Observation::new(), &text);
+            assert_eq!(found.problem.as_deref(), Some(TOO_DAMAGED));
         }
     }
 
