@@ -124,27 +124,34 @@ fn too_many(seen: &Observation, namespace: &str, groups: &[Doc<'_>]) -> Cause {
     newest.iter().rev().take(CHOICES).fold(cause, |cause, kept| cause.instead(keep(*kept, &newest)))
 }
 
+/// So many names stand in a sentence or a command.
+const MOST_NAMED: usize = 20;
+
 /// Names in a sentence, the first ones of many.
 fn some(names: &[&str]) -> String {
-    const MOST_NAMED: usize = 20;
     let first: Vec<String> = names.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect();
     let more = names.len() - first.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     first.join(", ") + &more
 }
 
-/// Deletes all groups but one.
+/// Deletes all groups but one; of very many, the first ones.
 fn keep(kept: Doc<'_>, groups: &[Doc<'_>]) -> Repair {
     let others: Vec<&str> =
         groups.iter().map(|group| group.name()).filter(|name| *name != kept.name()).collect();
     let targets = targets(kept);
     let watched =
         if targets.is_empty() || targets == [""] { "all namespaces".to_owned() } else { targets.join(", ") };
+    let first = &others[..others.len().min(MOST_NAMED)];
+    let then = match others.len() - first.len() {
+        0 => "OLM continues within 10 seconds".to_owned(),
+        more => format!("diagnose it again then, for the {more} others"),
+    };
     Repair::of(
-        command!("kubectl -n {} delete operatorgroup.operators.coreos.com", kept.namespace()).words(&others),
+        command!("kubectl -n {} delete operatorgroup.operators.coreos.com", kept.namespace()).words(first),
         format!(
-            "deletes {} and keeps the OperatorGroup `{}`, which is for {watched}: OLM continues within 10 seconds",
-            some(&others),
+            "deletes {} and keeps the OperatorGroup `{}`, which is for {watched}: {then}",
+            some(first),
             kept.name()
         ),
     )

@@ -57,6 +57,13 @@ const INSTEAD: &str = "instead, ";
 /// As many causes of a namespace are told with repairs: people begin with the first few, and each is tried on all of the namespace.
 const MOST_REPAIRED: usize = 50;
 
+/// As many namespaces with rivals of an operator are simulated, for all commands together: where one API has operators in hundreds of
+/// namespaces, each command is tried on all of them.
+const MOST_RIVALS: usize = 50;
+
+/// More than [`MOST_RIVALS`] would be simulated.
+struct TooMany;
+
 /// Commands that are tried one after another on simulations of what was observed.
 pub(super) struct Rehearsals<'o> {
     seen: &'o Observation,
@@ -66,6 +73,8 @@ pub(super) struct Rehearsals<'o> {
     last: Option<(BTreeSet<String>, Option<World>)>,
     /// How many causes of each namespace were told.
     told: BTreeMap<String, usize>,
+    /// How many namespaces with rivals may still be simulated; none once there were too many.
+    left: Option<usize>,
 }
 
 impl<'o> Rehearsals<'o> {
@@ -76,20 +85,31 @@ impl<'o> Rehearsals<'o> {
                 owners.entry(crd).or_default().insert(csv.namespace());
             }
         }
-        Self { seen, owners, last: None, told: BTreeMap::new() }
+        Self { seen, owners, last: None, told: BTreeMap::new(), left: Some(MOST_RIVALS) }
     }
 
     /// Leaves the repairs of a cause that keep up what serves, and puts the way back to a version that still runs before them.
     pub(super) fn choose(&mut self, subscription: &str, namespace: &str, cause: &mut Cause) {
         let told = self.told.entry(namespace.to_owned()).or_default();
         *told += 1;
-        if *told <= MOST_REPAIRED {
-            return self.choose_repairs(subscription, namespace, cause);
+        let is_first = *told <= MOST_REPAIRED;
+        if is_first && self.left.is_some() {
+            self.choose_repairs(subscription, namespace, cause);
+            if self.left.is_some() {
+                return;
+            }
+        } else {
+            cause.repair.clear();
         }
-        cause.repair.clear();
-        cause.consequences.push(format!(
-            "repairs are listed only for the first {MOST_REPAIRED} causes in the namespace `{namespace}`: apply those, and run the command again"
-        ));
+        let which = match is_first {
+            true => format!(
+                "causes that can be tried on at most {MOST_RIVALS} namespaces with operators of the same API"
+            ),
+            false => format!("the first {MOST_REPAIRED} causes in the namespace `{namespace}`"),
+        };
+        cause
+            .consequences
+            .push(format!("repairs are listed only for {which}: apply those, and run the command again"));
     }
 
     fn choose_repairs(&mut self, subscription: &str, namespace: &str, cause: &mut Cause) {
@@ -128,7 +148,12 @@ impl<'o> Rehearsals<'o> {
             return Outage::None;
         }
         let touched: BTreeSet<&str> = deeds.iter().map(Deed::namespace).collect();
-        let Some(world) = self.world(&touched) else { return Outage::None };
+        let world = match self.world(&touched) {
+            Ok(Some(world)) => world,
+            Ok(None) => return Outage::None,
+            // What was not tried is not advised.
+            Err(TooMany) => return Outage::Lasting,
+        };
         if deeds.iter().all(|deed| matches!(deed, Deed::Delete(key) if world.aside.contains(key))) {
             return Outage::None;
         }
@@ -142,13 +167,26 @@ impl<'o> Rehearsals<'o> {
         if gone.iter().any(is_lost) { Outage::Lasting } else { Outage::Passing }
     }
 
-    /// What was observed of the namespaces that a command touches, unless nothing serves there.
-    fn world(&mut self, touched: &BTreeSet<&str>) -> Option<&mut World> {
+    /// What was observed of the namespaces that a command touches, and of those with operators that provide the same APIs, unless
+    /// nothing serves there.
+    fn world(&mut self, touched: &BTreeSet<&str>) -> Result<Option<&mut World>, TooMany> {
+        let apis: BTreeSet<&str> = touched
+            .iter()
+            .flat_map(|namespace| versions(self.seen, namespace))
+            .flat_map(owned_crds)
+            .collect();
+        let rivals = apis.iter().filter_map(|crd| self.owners.get(crd)).flatten();
+        let namespaces: BTreeSet<&str> = touched.iter().chain(rivals).copied().collect();
+        let rivals = namespaces.len() - touched.len();
+        self.left = self.left.and_then(|left| left.checked_sub(rivals));
+        if self.left.is_none() {
+            return Err(TooMany);
+        }
         if !self.last.as_ref().is_some_and(|(last, _)| last.iter().eq(touched)) {
             let names = touched.iter().map(|name| (*name).to_owned()).collect();
-            self.last = Some((names, World::of(self.seen, touched, &self.owners)));
+            self.last = Some((names, World::of(self.seen, &namespaces)));
         }
-        self.last.as_mut()?.1.as_mut()
+        Ok(self.last.as_mut().and_then(|(_, world)| world.as_mut()))
     }
 }
 
@@ -449,16 +487,8 @@ struct World {
 }
 
 impl World {
-    /// The namespaces that a command touches, and those with operators that provide the same APIs; none when nothing serves there.
-    fn of(
-        seen: &Observation,
-        touched: &BTreeSet<&str>,
-        owners: &BTreeMap<&str, BTreeSet<&str>>,
-    ) -> Option<Self> {
-        let apis: BTreeSet<&str> =
-            touched.iter().flat_map(|namespace| versions(seen, namespace)).flat_map(owned_crds).collect();
-        let rivals = apis.iter().filter_map(|crd| owners.get(crd)).flatten();
-        let namespaces: BTreeSet<&str> = touched.iter().chain(rivals).copied().collect();
+    /// Some namespaces; none when nothing serves there.
+    fn of(seen: &Observation, namespaces: &BTreeSet<&str>) -> Option<Self> {
         let mut csvs: Vec<Doc<'_>> =
             namespaces.iter().flat_map(|namespace| versions(seen, namespace)).collect();
         let serving = csvs.iter().filter(|csv| serves(seen, **csv)).flat_map(|csv| {
@@ -472,7 +502,7 @@ impl World {
         }
         let aside = aside(seen, &csvs, &serving);
         csvs.retain(|csv| !aside.contains(&Key::of(csv.0)));
-        let (registry, catalogs) = offers(seen, &namespaces);
+        let (registry, catalogs) = offers(seen, namespaces);
         let within = namespaces.iter().flat_map(|namespace| {
             KINDS.into_iter().flat_map(|kind| seen.within(kind, namespace).filter(|one| !one.is_copy()))
         });

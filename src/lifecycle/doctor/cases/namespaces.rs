@@ -60,6 +60,24 @@ fn a_version_says_that_there_are_several_operator_groups() {
 }
 
 #[test]
+fn a_command_names_the_first_of_very_many_operator_groups() {
+    let named = |number: usize| {
+        let mut found = group();
+        found["metadata"]["name"] = format!("group{number}").into();
+        found
+    };
+    let mut objects: Vec<_> = (0..600).map(named).collect();
+    objects.push(subscription(json!({})));
+    let found = diagnose(&Observation::complete(objects, super::NOW), &Scope::default());
+    let cause = &found.causes[0];
+    assert_eq!(cause.code, "several-operator-groups", "{cause:#?}");
+    let repair = &cause.repair[0];
+    assert_eq!(repair.command.to_string().matches(" group").count(), 20, "{}", repair.command);
+    let effect = repair.effect.to_string();
+    assert!(effect.ends_with(": diagnose it again then, for the 579 others"), "{effect}");
+}
+
+#[test]
 fn a_namespace_that_does_not_go_is_named_though_no_operator_is_left_in_it() {
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace",
