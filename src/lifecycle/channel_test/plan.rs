@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::lifecycle::api::InstallModeKind;
-use crate::lifecycle::offer::{OfferedChannel, OfferedPackage};
+use crate::lifecycle::offer::{OfferedChannel, OfferedEntry, OfferedPackage};
 
 /// Which upgrades are tested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,9 @@ pub enum Kind {
     /// A version that the older catalog has and this one does not: users who have it installed still get to the head.
     Withdrawn,
 }
+
+/// So many versions at the beginning of a way, and at its end, stand in the name of its test.
+const ENDS_NAMED: usize = 5;
 
 /// A test of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +97,7 @@ impl Plan {
 }
 
 impl Walk {
-    /// What a test is called: `install 0.1.0`, `0.1.0 → 0.2.0`.
+    /// What a test is called: `install 0.1.0`, `0.1.0 → 0.2.0`. Of a long way both ends are named.
     pub fn name(&self, test: &Test, package: &str) -> String {
         let (first, last) =
             (short(&self.way[0], package), self.way.get(test.at).map_or("", |csv| short(csv, package)));
@@ -104,7 +107,14 @@ impl Walk {
             (Kind::Head, _) if self.stranded.is_some() => format!("{first} → head"),
             (Kind::Head, _) => {
                 let hops: Vec<&str> = self.way.iter().map(|csv| short(csv, package)).collect();
-                hops.join(" → ")
+                match hops.len().checked_sub(2 * ENDS_NAMED) {
+                    Some(left_out @ 1..) => format!(
+                        "{} → … {left_out} more … → {}",
+                        hops[..ENDS_NAMED].join(" → "),
+                        hops[hops.len() - ENDS_NAMED..].join(" → ")
+                    ),
+                    _ => hops.join(" → "),
+                }
             }
             (Kind::InstallMode, Some(mode)) => format!("{first} → {last} in {mode}"),
             (Kind::InstallMode, None) => format!("{first} → {last}"),
@@ -127,6 +137,16 @@ pub(super) fn short<'c>(csv: &'c str, package: &str) -> &'c str {
     rest.map_or(csv, |rest| rest.strip_prefix('v').unwrap_or(rest))
 }
 
+/// The most versions that the tests of a channel install, each for every version on the way to it: 200 versions one after another, where
+/// all upgrades are tested.
+pub(super) const MOST_INSTALLS: usize = 20_100;
+/// The most versions that may be on the ways to the head of a channel, whichever are tested: one way is as long as there are versions.
+const MOST_ON_WAYS: usize = 500_000;
+
+/// A channel whose tests would have no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
 /// The channel that is tested, and what is known besides it.
 #[derive(Clone, Copy)]
 pub struct Subject<'s> {
@@ -143,16 +163,13 @@ pub struct Subject<'s> {
 }
 
 /// What a test of a channel consists of.
-pub fn plan(subject: Subject<'_>, edges: Edges) -> Plan {
+///
+/// # Errors
+/// It would be more than [`MOST_INSTALLS`].
+pub fn plan(subject: Subject<'_>, edges: Edges) -> Result<Plan, TooLong> {
     let Subject { package, channel, .. } = subject;
     let head = channel.head().unwrap_or_default();
-    let published = |name: &str| package.bundles.contains_key(name);
-    let mut ways: Vec<Vec<String>> = channel
-        .entries
-        .iter()
-        .filter(|entry| published(&entry.name))
-        .map(|entry| std::iter::once(entry.name.clone()).chain(channel.way(&entry.name, None)).collect())
-        .collect();
+    let mut ways = ways(subject)?;
     let version = |name: &str| package.bundles.get(name)?.version.as_ref().map(|found| found.version.clone());
     ways.sort_by(|a, b| {
         let newer = match (version(&a[0]), version(&b[0])) {
@@ -168,8 +185,25 @@ pub fn plan(subject: Subject<'_>, edges: Edges) -> Plan {
         plan.walks.extend(mode_walks(subject, edges, way, head));
     }
     plan.walks.extend(withdrawn(subject, head));
+    if plan.walks.iter().map(|walk| walk.way.len()).sum::<usize>() > MOST_INSTALLS {
+        return Err(TooLong);
+    }
     plan.untaken = untaken(subject, &ways);
-    plan
+    Ok(plan)
+}
+
+/// From each published version the way to where OLM stays.
+fn ways(subject: Subject<'_>) -> Result<Vec<Vec<String>>, TooLong> {
+    let Subject { package, channel, .. } = subject;
+    let mut ways = Vec::new();
+    let mut left = MOST_ON_WAYS;
+    for entry in channel.entries.iter().filter(|entry| package.bundles.contains_key(&entry.name)) {
+        let way: Vec<String> =
+            std::iter::once(entry.name.clone()).chain(channel.way(&entry.name, None)).collect();
+        left = left.checked_sub(way.len()).ok_or(TooLong)?;
+        ways.push(way);
+    }
+    Ok(ways)
 }
 
 /// The walk of a version, with the tests that are wanted; none when none is.
@@ -301,11 +335,15 @@ fn withdrawn(subject: Subject<'_>, head: &str) -> Vec<Walk> {
 fn untaken(subject: Subject<'_>, ways: &[Vec<String>]) -> Vec<Untaken> {
     let next: BTreeMap<&str, &str> =
         ways.iter().filter_map(|way| Some((way[0].as_str(), way.get(1)?.as_str()))).collect();
+    let mut entries: BTreeMap<&str, &OfferedEntry> = BTreeMap::new();
+    for entry in &subject.channel.entries {
+        entries.entry(&entry.name).or_insert(entry);
+    }
     let mut untaken = Vec::new();
     for entry in &subject.channel.entries {
         for from in std::iter::once(&entry.replaces).chain(&entry.skips).filter(|from| !from.is_empty()) {
             let Some(taken) = next.get(from.as_str()).filter(|taken| **taken != entry.name) else { continue };
-            let edge = subject.channel.entry(taken).map(|entry| entry.edge_from(from)).unwrap_or_default();
+            let edge = entries.get(taken).map(|entry| entry.edge_from(from)).unwrap_or_default();
             untaken.push(Untaken {
                 channel: subject.name.to_owned(),
                 from: from.clone(),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::cleanup;
 use super::marker::{self, LEASE, Marker};
-use super::plan::{Edges, Plan, Subject, plan};
+use super::plan::{Edges, MOST_INSTALLS, Plan, Subject, TooLong, plan};
 use super::result::{Report, TestResult};
 use super::samples;
 use crate::lifecycle::api::{
@@ -224,7 +224,7 @@ pub fn prepare(
         let entries = channel.entries.iter().map(|entry| entry.name.as_str());
         let modes = supported_modes(catalogs, package, entries);
         let subject = Subject { package, name, channel, against, modes: &modes };
-        let part = plan(subject, settings.edges);
+        let part = plan(subject, settings.edges).map_err(|TooLong| too_long(name))?;
         if part.walks.is_empty() {
             notes.push(format!("nothing has changed in the channel `{name}`"));
         }
@@ -242,6 +242,16 @@ pub fn prepare(
     let prepared = Prepared { plan: whole, catalog, provided, unmet, notes, note };
     prepared.check(cluster, package, settings)?;
     Ok(prepared)
+}
+
+/// Every version is installed on the way from each version before it, so that a test grows with the square of the channel.
+fn too_long(channel: &str) -> EngineError {
+    EngineError::refused_help(
+        format!(
+            "the tests of the channel `{channel}` would install more than {MOST_INSTALLS} versions one after another"
+        ),
+        "pass `--edges adjacent` for one hop from each version, `--edges heads` for the head alone, or --against with an older catalog for what has changed",
+    )
 }
 
 /// The first thing that each bundle needs and that no bundle of the catalog provides.

@@ -68,7 +68,7 @@ fn told(new: &Written, against: Option<&Written>, edges: Edges) -> String {
         against: against.map(|old| &old.package),
         modes: &new.modes,
     };
-    let plan = plan(subject, edges);
+    let plan = plan(subject, edges).unwrap();
     let mut lines = Vec::new();
     for walk in &plan.walks {
         let names: Vec<String> = walk.tests.iter().map(|test| walk.name(test, "p")).collect();
@@ -92,6 +92,26 @@ fn each_version_is_installed_once_and_each_hop_is_tested_alone_before_longer_way
     install 0.1.0 | 0.1.0 → 0.2.1 | 0.1.0 → 0.2.1 → 0.3.0
     not walked: p.v0.1.0 to p.v0.2.0: OLM goes from `p.v0.1.0` to `p.v0.2.1`, since `p.v0.2.1` replaces `p.v0.1.0`
     ");
+}
+
+#[test]
+fn a_channel_with_very_many_versions_is_not_tested_as_a_whole() {
+    let chain = |count: usize| -> Vec<String> {
+        (1..=count)
+            .map(|at| if at == 1 { "1.0.0".into() } else { format!("{at}.0.0 {}.0.0", at - 1) })
+            .collect()
+    };
+    let of = |count: usize, edges: Edges| {
+        let lines = chain(count);
+        let new = written(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+        let channel = &new.package.channels["c"];
+        let subject = Subject { package: &new.package, name: "c", channel, against: None, modes: &new.modes };
+        plan(subject, edges).map(|plan| plan.walks.len())
+    };
+    assert_eq!(of(200, Edges::All), Ok(200));
+    assert_eq!(of(201, Edges::All), Err(TooLong));
+    assert_eq!(of(201, Edges::Adjacent), Ok(201));
+    assert_eq!(of(1_000, Edges::Heads), Err(TooLong));
 }
 
 #[test]
