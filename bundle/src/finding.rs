@@ -247,7 +247,7 @@ impl Finding {
         Self {
             code,
             level: code.level,
-            message: message.into(),
+            message: readable(message.into()),
             input: String::new(),
             subject: None,
             place: None,
@@ -317,7 +317,7 @@ impl Finding {
     /// Names the way out.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(readable(help.into()));
         self
     }
 
@@ -333,6 +333,18 @@ impl Finding {
             self.message.as_str(),
         )
     }
+}
+
+/// A message or help is no longer than this, in bytes: what it names may be as long as the input, in each of very many findings.
+const MOST_OF_A_TEXT: usize = 4_000;
+
+/// A text without what nobody reads to its end.
+fn readable(mut text: String) -> String {
+    if text.len() > MOST_OF_A_TEXT {
+        text.truncate(text.floor_char_boundary(MOST_OF_A_TEXT));
+        text.push('…');
+    }
+    text
 }
 
 /// Of one kind no more findings are kept: each takes many times the few bytes that it may be about, and no report shows more.

@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::schema::{
     Segment, child, children, field, field_path, is_true, list, number, same, same_field, span_of, text,
@@ -33,8 +34,8 @@ pub struct Refusal {
     pub removed: Option<(String, String)>,
     /// What changed, in our words.
     pub about: String,
-    /// The values that changed, where `about` does not say them all.
-    values: String,
+    /// What tells a change from others, where `about` does not say all of it.
+    rest: u64,
     /// The field, for people.
     pub field: String,
     /// Where it stands in the old version; for two served versions, in the older of them in the new CRD.
@@ -97,7 +98,7 @@ fn whole(old: Crd<'_, '_>, new: Crd<'_, '_>, refusals: &mut Vec<Refusal>) {
         property: None,
         removed: None,
         about,
-        values: String::new(),
+        rest: 0,
         field: String::new(),
         old: Some(old.0.locate(path)),
         new: Some(new.0.locate(path)),
@@ -132,8 +133,25 @@ fn served(old: Crd<'_, '_>, new: Crd<'_, '_>, refusals: &mut Vec<Refusal>) -> Op
     not_compared
 }
 
-fn key(refusal: Refusal) -> (Option<String>, Option<String>, &'static str, String) {
-    (refusal.version, refusal.property, refusal.check, refusal.about + &refusal.values)
+fn key(refusal: Refusal) -> (Option<String>, Option<String>, &'static str, String, u64) {
+    (refusal.version, refusal.property, refusal.check, refusal.about, refusal.rest)
+}
+
+/// A sentence is no longer than this, in bytes: each pair of versions may have one about values that are as long as the CRD.
+const MOST_OF_A_SENTENCE: usize = 1_000;
+
+/// The beginning of a long sentence, and what tells it from others with this beginning.
+fn cut(mut about: String, more: &str) -> (String, u64) {
+    if about.len() <= MOST_OF_A_SENTENCE && more.is_empty() {
+        return (about, 0);
+    }
+    let mut hasher = DefaultHasher::new();
+    (&about, more).hash(&mut hasher);
+    if about.len() > MOST_OF_A_SENTENCE {
+        about.truncate(about.floor_char_boundary(MOST_OF_A_SENTENCE));
+        about.push('…');
+    }
+    (about, hasher.finish())
 }
 
 /// The differences between served versions, and which versions were not compared.
@@ -229,7 +247,7 @@ impl<'b> Walk<'b> {
                 property: None,
                 removed: Some((version, path)),
                 about: "it is removed".to_owned(),
-                values: String::new(),
+                rest: 0,
                 field: field_path(&self.path),
                 old: Some(old.1),
                 new: Some(new),
@@ -257,13 +275,14 @@ impl<'b> Walk<'b> {
         }
         let (property, path) = (v1_path(&self.path), field_path(&self.path));
         for (check, field, about) in found {
+            let (about, rest) = cut(about, if check == "unhandled" { &values } else { "" });
             self.refusals.push(Refusal {
                 check,
                 version: Some(self.version.clone()),
                 property: Some(property.clone()),
                 removed: None,
                 about,
-                values: if check == "unhandled" { std::mem::take(&mut values) } else { String::new() },
+                rest,
                 field: path.clone(),
                 old: Some(span_of(old, old_key, field)),
                 new: Some(new.map_or(new_key, |new| span_of(new, new_key, field))),
