@@ -131,6 +131,22 @@ impl Noun {
         }
     }
 
+    /// Whether its inputs alone decide how long it takes: it asks no cluster, serves nobody, and copies no images.
+    pub fn only_computes(&self) -> bool {
+        match self {
+            Self::Bundle(bundle::Verb::Push(_)) => false,
+            Self::Bundle(bundle::Verb::Diff(flags)) => !flags.is_live(),
+            Self::Bundle(_) => true,
+            Self::Catalog(verb) => {
+                use catalog::Verb::{Browse, Push, Serve};
+                !matches!(verb, Browse(_) | Push(_) | Serve(_))
+            }
+            Self::Image(verb) => !matches!(verb, image::Verb::Copy(_)),
+            Self::Operator(verb) => verb.only_computes(),
+            _ => false,
+        }
+    }
+
     /// Does what was asked. Answers that are files themselves are made for a format of output.
     ///
     /// # Errors

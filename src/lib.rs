@@ -7,6 +7,7 @@
 compile_error!("olmkit does not run on Windows itself: build it in the Windows Subsystem for Linux");
 
 pub mod actions;
+pub mod budget;
 pub mod cli;
 pub mod exit;
 pub mod files;
@@ -31,6 +32,12 @@ use std::ffi::OsString;
 use clap::ValueEnum as _;
 
 use crate::exit::Exit;
+
+/// Why a command ends that has taken all of its processor time.
+fn budget_failure(overdrawn: budget::Overdrawn) -> exit::Failure {
+    exit::Failure::incomplete(overdrawn)
+        .help("an input is damaged or made to take time: look at what it repeats, or split it")
+}
 
 /// Runs the command line `args`, program name first, on the standard streams.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
@@ -73,6 +80,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     interrupt::on_unnoticed(if reads { report::reading_interrupted } else { report::interrupted });
     let _work = cli.noun.reaches_out().then(interrupt::work);
     drop(early);
+    if cli.noun.only_computes() {
+        let (format, color, quiet) = (cli.output, cli.color, cli.quiet);
+        budget::Budget::default().watch(move |overdrawn| {
+            // As with a signal that is not noticed: files are replaced whole, and locks end with the process.
+            let exit = report::Printer::new(format, color, quiet).failure(&budget_failure(overdrawn));
+            std::process::exit(exit as i32);
+        });
+    }
     match cli.noun.run(cli.output) {
         Ok(answer) => printer.answer(answer.as_ref()),
         Err(failure) => printer.failure(&failure),

@@ -74,6 +74,19 @@ impl Verb {
         )
     }
 
+    /// Whether it reads files alone, in place of a cluster, and ends by itself.
+    pub(super) fn only_computes(&self) -> bool {
+        let cluster = match self {
+            Self::Doctor(flags) if !flags.from.is_empty() => return true,
+            Self::Doctor(flags) => &flags.cluster,
+            Self::Plan(flags) => &flags.cluster,
+            Self::List(flags) => &flags.cluster,
+            Self::Describe(flags) | Self::Status(flags) => &flags.cluster,
+            _ => return false,
+        };
+        cluster.simulate.is_some()
+    }
+
     /// Whether it tests, and its answer can be a report of tests.
     pub(super) fn is_test(&self) -> bool {
         matches!(self, Self::Test(_))

@@ -27,7 +27,7 @@ const PROGRAM: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: t
 type Hostile = (&'static str, fn(&Path));
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let tests: [Hostile; 17] = [
+    let tests: [Hostile; 19] = [
         ("hostile_indentation_is_not_repaired_without_bounds", indentation),
         ("hostile_anchors_are_refused", anchors),
         ("hostile_short_values_are_refused", short_values),
@@ -39,6 +39,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("many_deployments_are_refused", deployments),
         ("a_template_that_is_listed_very_often_is_refused", composite),
         ("hostile_records_of_a_tar_are_refused", tar_records),
+        ("an_archive_that_unpacks_to_very_much_is_not_read_to_its_end", dense_archive),
+        ("operators_of_one_api_in_many_namespaces_are_diagnosed_soon", rivals),
         ("a_layer_that_is_listed_very_often_is_refused", layers),
         ("hostile_descriptions_take_linear_time", descriptions),
         ("many_channels_take_linear_time", channels),
@@ -246,6 +248,56 @@ fn tar_records(at: &Path) {
         fs::write(at.join(&file), parts).unwrap();
         says(at, &["operator", "doctor", "--from", &file], "the record before a file has");
     }
+}
+
+/// Short documents that take a thousandth of their size, and more time than their archive is worth.
+fn dense_archive(at: &Path) {
+    let subscription = "kind: Subscription\nmetadata: {name: a, namespace: b}\n";
+    let documents = format!("{subscription}{}", "---\n{}\n".repeat(3_000_000));
+    let mut header = tar::Header::new_gnu();
+    header.set_size(documents.len() as u64);
+    header.set_cksum();
+    let file = fs::File::create(at.join("a.tar.gz")).unwrap();
+    let mut archive = tar::Builder::new(GzEncoder::new(file, Compression::best()));
+    archive.append_data(&mut header, "a.yaml", documents.as_bytes()).unwrap();
+    archive.into_inner().unwrap().finish().unwrap();
+    says_little(
+        at,
+        &["operator", "doctor", "--from", "a.tar.gz"],
+        "it unpacks to more than 1 MiB and 100 times its size",
+    );
+}
+
+/// An operator in 200 namespaces, each of them broken: a repair of one is tried on all of them.
+fn rivals(at: &Path) {
+    let in_namespace = |number: usize| {
+        let object = |kind: &str, name: &str, rest: Value| {
+            let mut object = rest;
+            object["kind"] = kind.into();
+            object["metadata"] = json!({"name": name, "namespace": format!("n{number}")});
+            object
+        };
+        let owned = json!([{"name": "things.example.com", "kind": "Thing", "version": "v1"}]);
+        let install = json!({"spec": {"deployments": [{"name": "a", "spec": {}}]}});
+        [
+            object(
+                "ClusterServiceVersion",
+                "a.v1",
+                json!({"spec": {"install": install, "customresourcedefinitions": {"owned": owned}}, "status": {"phase": "Succeeded"}}),
+            ),
+            object("Deployment", "a", json!({"spec": {}, "status": {"availableReplicas": 1}})),
+            object(
+                "Subscription",
+                "a",
+                json!({"spec": {"name": "a"}, "status": {"installedCSV": "a.v1", "currentCSV": "a.v1"}}),
+            ),
+            object("OperatorGroup", "g", json!({"spec": {"targetNamespaces": [format!("n{number}")]}})),
+            object("OperatorGroup", "h", json!({"spec": {"targetNamespaces": [format!("n{number}")]}})),
+        ]
+    };
+    let items: Vec<Value> = (0..200).flat_map(in_namespace).collect();
+    fs::write(at.join("a.json"), json!({"kind": "List", "items": items}).to_string()).unwrap();
+    says_little(at, &["operator", "doctor", "--from", "a.json"], "repairs are listed only for causes");
 }
 
 fn layers(at: &Path) {
