@@ -172,8 +172,8 @@ fn members(old: &RedisClusterStatus, topology: &Topology<'_>) -> Vec<Member> {
             }
         })
         .collect();
-    // While a pod is being recreated, it does not exist.
-    let replicas = topology.observed.replicas.unwrap_or(0);
+    // While a pod is being recreated, it does not exist. A StatefulSet that was deleted is created again with all pods.
+    let replicas = topology.observed.replicas.unwrap_or(u32::MAX);
     let ordinal = |pod: &str| pod.rsplit_once('-')?.1.parse::<u32>().ok();
     for away in &old.members {
         let wanted = ordinal(&away.pod).is_some_and(|ordinal| ordinal < replicas);
@@ -1446,15 +1446,20 @@ mod tests {
         };
         let goal = Goal { size: 2, slots: 16384, initialized: true, ..Goal::default() };
         let old = formed("rc-0 a primary, rc-1 b primary, rc-2 c primary");
+        let known = |pods: Vec<Pod>, replicas: Option<u32>| -> Vec<String> {
+            let observed = Observed { pods, replicas, ..Observed::default() };
+            let members = members(&old, &Topology::of(goal, &observed));
+            members.into_iter().map(|member| format!("{} {}", member.pod, member.node_id.unwrap())).collect()
+        };
         for pods in
             [vec![pod(0, false), pod(1, true)], vec![pod(0, false)], vec![pod(0, false), pod(1, false)]]
         {
-            let observed = Observed { pods, replicas: Some(2), ..Observed::default() };
-            let members = members(&old, &Topology::of(goal, &observed));
-            let known: Vec<_> =
-                members.iter().map(|member| (&*member.pod, member.node_id.as_deref())).collect();
             // The third was scaled away.
-            assert_eq!(known, [("rc-0", Some("a")), ("rc-1", Some("b"))]);
+            assert_eq!(known(pods, Some(2)), ["rc-0 a", "rc-1 b"]);
+        }
+        // Somebody deleted the StatefulSet, also of a hibernated cluster.
+        for pods in [vec![], vec![pod(0, true), pod(1, true), pod(2, true)]] {
+            assert_eq!(known(pods, None), ["rc-0 a", "rc-1 b", "rc-2 c"]);
         }
     }
 

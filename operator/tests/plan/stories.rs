@@ -422,6 +422,23 @@ fn a_forgotten_primary_becomes_the_replica_of_its_successor() {
     }
 }
 
+/// The others are told to forget it when all pods are back from a hibernation: it is still known to be of this cluster.
+#[test]
+fn a_node_that_is_forgotten_after_a_hibernation_is_introduced_again() {
+    let faults = vec![(7, Fault::Hibernate(10)), (18, Fault::Forget(0, false, true))];
+    Story {
+        shards: 1,
+        replicas: 0,
+        persistent: true,
+        target: 3,
+        accepts_loss: false,
+        faults,
+        hosts: (1, 1),
+        together: 1,
+    }
+    .ends_well();
+}
+
 /// A primary restarts with the slot that it got last, which its successor has keys of and does not know. All other slots come back.
 #[test]
 fn a_successor_that_did_not_hear_of_the_last_slot_becomes_a_replica() {

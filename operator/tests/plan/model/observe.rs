@@ -151,6 +151,10 @@ impl Model {
     /// The operator looks at it.
     pub(crate) fn look(&mut self) {
         let observed = self.observe();
+        if self.goal.hibernated && observed.replicas == Some(0) {
+            // All members come back: its status still has them.
+            return;
+        }
         let topology = Topology::of(self.goal, &observed);
         self.copies = self.copies.next(&topology, false);
         let members = topology.core.iter().filter(|member| !member.node.alone());
