@@ -900,7 +900,10 @@ fn explanation(view: &View<'_>) -> String {
             return format!("{}: {sentence}", names.join(", "));
         }
         Step::Wait(Wait::StaleReplicas) => return stale_replicas(topology),
-        Step::Wait(Wait::Quorum) => return format!("{sentence}{}", unconfirmed(topology)),
+        Step::Wait(Wait::Quorum) => {
+            return format!("{sentence}{}{}", unconfirmed(topology), unlisted(topology));
+        }
+        Step::Wait(Wait::SlotsLost) => return format!("{sentence}{}", unlisted(topology)),
         Step::Wait(Wait::Downgrade) => return refusal(view),
         _ => return sentence.into(),
     }
@@ -931,6 +934,21 @@ fn unconfirmed(topology: &Topology<'_>) -> String {
         "; not confirmed to be stopped: {}; if you know that these are, delete their Kubernetes nodes, taint these with `node.kubernetes.io/out-of-service`, or set spec.recovery.stoppedPods to [{}]",
         names(&of(|pod| &pod.name)),
         of(|pod| &pod.uid).join(", ")
+    )
+}
+
+/// The pods that are waited for before data is given up or replicas are promoted without a vote, and how the user ends the wait.
+fn unlisted(topology: &Topology<'_>) -> String {
+    let pods: Vec<String> = topology.unlisted().map(|pod| pod.name.clone()).collect();
+    let goal = topology.goal;
+    let waits = goal.accept_data_loss || goal.take_over && topology.observed.takeover_due;
+    if pods.is_empty() || !waits {
+        return String::new();
+    }
+    let claims = if goal.update.in_memory { "" } else { "their PersistentVolumeClaims and then " };
+    format!(
+        "; waiting first for pods to start with nodes that the others were told to forget: {}; if what they had is gone for good, delete {claims}these pods",
+        names(&pods)
     )
 }
 
@@ -1246,6 +1264,40 @@ mod tests {
             },
             "True PodTrouble: pod rc-1: container `x`: CrashLoop; resolve what the message says",
         );
+    }
+
+    /// They keep replicas from being promoted without a vote.
+    #[test]
+    fn pods_with_forgotten_nodes_are_named_where_they_are_waited_for() {
+        let mut pods = two_copies(["a", "b"]);
+        let node = pods[1].redis.as_ref().unwrap();
+        let missed = |peer: &crate::plan::Peer| crate::plan::Peer { failed: true, ..peer.clone() };
+        let table: Vec<_> = node.table.iter().map(missed).collect();
+        pods[1].redis = Some(crate::plan::Node { table: table.into(), ..node.clone() });
+        (pods[0].redis, pods[0].ended) = (None, true);
+        pods.push(Pod { ordinal: 2, name: "rc-2".into(), ..Pod::default() });
+        let goal = Goal {
+            size: 3,
+            replicas_per_shard: 2,
+            slots: 16384,
+            initialized: true,
+            take_over: true,
+            accept_data_loss: true,
+            ..Goal::default()
+        };
+        let check = |known: &str, expected: Step, named: &str| {
+            let known = known::observed(&formed(known)).known;
+            let pods = pods.clone();
+            let observed = Observed { pods, known, takeover_due: true, ..Observed::default() };
+            let topology = Topology::of(goal, &observed);
+            assert_eq!(crate::plan::plan(&topology).step, expected);
+            assert!(unlisted(&topology).contains(named), "{}", unlisted(&topology));
+        };
+        let listed = format!("rc-0 {} primary, rc-1 {} replica", "a".repeat(40), "b".repeat(40));
+        check(&listed, Step::TakeOver, "");
+        let with_another = format!("{listed}, rc-2 {} replica", "c".repeat(40));
+        let named = "told to forget: rc-2; if what they had is gone for good, delete their PersistentVolumeClaims and then these pods";
+        check(&with_another, Step::Wait(Wait::Quorum), named);
     }
 
     #[test]

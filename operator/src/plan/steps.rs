@@ -619,11 +619,7 @@ fn reclaim(topology: &Topology<'_>) -> Found {
 
 /// Whether nodes come back that others were told to forget. They are in no table while their pods are restarted.
 fn forgotten_return(topology: &Topology<'_>) -> bool {
-    let is_away = |pod: &Pod| {
-        let known = topology.observed.known.get(&pod.name).filter(|_| pod.redis.is_none());
-        known.is_some_and(|id| topology.core.iter().all(|member| member.node.peer(*id).is_none()))
-    };
-    topology.forgotten().next().is_some() || topology.observed.pods.iter().any(is_away)
+    topology.forgotten().next().is_some() || topology.unlisted().next().is_some()
 }
 
 /// Assigns slots that were lost with their only owner to the remaining primaries, if the user accepts that: the nodes forget

@@ -165,6 +165,16 @@ impl<'a> Topology<'a> {
         })
     }
 
+    /// Pods that do not respond and whose last known node is in no table: others may have been told to forget it, and it comes back
+    /// with its volume. In memory, a pod that is not running has nothing to come back with.
+    pub fn unlisted(&self) -> impl Iterator<Item = &'a Pod> + '_ {
+        self.observed.pods.iter().filter(|pod| {
+            let known = self.observed.known.get(&pod.name).filter(|_| pod.redis.is_none());
+            let has_data = !self.goal.update.in_memory || pod.ip.is_some();
+            has_data && known.is_some_and(|id| self.core.iter().all(|member| member.node.peer(*id).is_none()))
+        })
+    }
+
     /// Slots of owners that are gone for good and have no replica. Nothing is known of any while no node responds.
     pub fn lost(&self) -> Slots {
         if self.core.is_empty() {
