@@ -74,7 +74,8 @@ impl Reconciler<'_> {
         ending.map(|(ordinal, _)| ordinal).collect()
     }
 
-    /// Fails if the claim of a pod is being deleted by what the API server has now: watches lag, and have only claims with the label.
+    /// Fails if the claim of a pod is being deleted by what the API server has now: watches lag, and have only claims with the label. One
+    /// without it gets it, so that the status names this claim.
     pub(super) async fn claim_stays(&self, pod: &str) -> Result<(), ReconcileError> {
         let ordinal = pod.rsplit_once('-').and_then(|(_, ordinal)| ordinal.parse().ok());
         let Some(ordinal) = ordinal.filter(|_| self.cluster.spec.storage.is_some()) else { return Ok(()) };
@@ -83,12 +84,31 @@ impl Reconciler<'_> {
         let (parameters, leadership) =
             (ListParams::default().fields(&format!("metadata.name={name}")), &self.scope.context.leadership);
         let found = call("list", "PersistentVolumeClaim", claims.list(&parameters), leadership).await?;
-        let ends = found.iter().any(|claim| claim.metadata.deletion_timestamp.is_some());
-        if ends {
+        let mut ending = found.iter().filter(|claim| claim.metadata.deletion_timestamp.is_some());
+        if let Some(claim) = ending.next() {
+            self.label(&claims, claim).await?;
             let (expected, found) =
                 ("on a volume that stays".into(), format!("on {name}, which is being deleted,"));
             return Err(ActError::Changed { pod: pod.into(), expected, found }.into());
         }
+        Ok(())
+    }
+
+    /// Gives a claim the labels that the controller of the StatefulSet gives to those that it makes.
+    async fn label(
+        &self,
+        claims: &Api<PersistentVolumeClaim>,
+        claim: &PersistentVolumeClaim,
+    ) -> Result<(), ReconcileError> {
+        let labels = children::labels(&self.key.1);
+        if labels.iter().all(|(key, value)| claim.labels().get(key) == Some(value)) {
+            return Ok(());
+        }
+        let patch = Patch::Merge(json!({"metadata": {"uid": claim.uid(), "labels": labels}}));
+        self.scope.context.metrics.api_write("PersistentVolumeClaim");
+        let (name, parameters) = (claim.name_any(), PatchParams::default());
+        let patched = claims.patch(&name, &parameters, &patch);
+        call("patch", "PersistentVolumeClaim", patched, &self.scope.context.leadership).await?;
         Ok(())
     }
 

@@ -106,8 +106,6 @@ pub(crate) async fn deleted(client: Client, kubeconfig: std::path::PathBuf) {
         operator.log().contains("on data-rc-0, which is being deleted").then_some(())
     })
     .await;
-    let labelled = Patch::Merge(json!({"metadata": {"labels": children::labels("rc")}}));
-    claims.patch("data-rc-0", &PatchParams::default(), &labelled).await.unwrap();
     reported(&mut node, "Degraded", ": data-rc-0 of pod rc-0; ").await;
     reported(&mut node, "Ready", "the only copy of its keys").await;
     claims.delete("data-rc-1", &Default::default()).await.unwrap();
