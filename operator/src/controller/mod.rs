@@ -36,7 +36,7 @@ pub mod users;
 pub mod volumes;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -139,6 +139,8 @@ struct Memory {
     moved: Option<Instant>,
     /// Since when a node has responded that is no member.
     outside: Option<Instant>,
+    /// Since when each of these has responded.
+    outsiders: BTreeMap<NodeId, Instant>,
     /// Since when a pod of the StatefulSet has not existed.
     pod_missing: Option<Instant>,
     /// When Events were last read, and what they say of that pod.

@@ -236,10 +236,12 @@ impl Reconciler<'_> {
         // While no node responds, nothing is known about the quorum, so that time does not count.
         let quorum_lost = goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
         let (electing, outside) = (topology.awaits_election(), !topology.outsiders.is_empty());
+        let outside_lately = known::outside_lately(&mut memory.outsiders, &topology, Instant::now());
         observed.takeover_due = lasts(&mut memory.quorum_lost, quorum_lost) >= self.takeover_delay();
         observed.election_due = lasts(&mut memory.electing, electing) >= self.takeover_delay();
         observed.leave_due = memory.moved.get_or_insert_with(Instant::now).elapsed() >= LEAVE_DELAY;
         observed.join_overdue = lasts(&mut memory.outside, outside) >= JOIN_PATIENCE;
+        observed.outside_lately = outside_lately;
         observed.unrest = memory.unrest.lasts(&observed.pods, Instant::now());
         if observed.takeover_due || observed.election_due {
             let ordinals = Topology::of(goal, &observed).missing_ordinals();
@@ -1220,9 +1222,10 @@ impl Reconciler<'_> {
                     | Wait::Approval,
                 ),
             ) => jittered(STEADY),
-            (None, Step::Wait(Wait::Quorum | Wait::Volumes | Wait::Writers) | Step::Hibernate) => {
-                Duration::from_secs(1)
-            }
+            (
+                None,
+                Step::Wait(Wait::Quorum | Wait::Bans | Wait::Volumes | Wait::Writers) | Step::Hibernate,
+            ) => Duration::from_secs(1),
             (None, Step::Wait(Wait::Pods)) => jittered(Duration::from_secs(3)),
             (None, Step::Wait(_)) => Duration::from_millis(300),
             (None, _) => Duration::from_millis(20),

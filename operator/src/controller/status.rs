@@ -208,9 +208,9 @@ fn phase(old: &RedisClusterStatus, view: &View<'_>, initialized: bool) -> Phase 
         Step::Hold | Step::Hibernate | Step::Wait(Wait::Volumes | Wait::Writers) => Phase::Hibernating,
         _ if is_waking(view) => Phase::Waking,
         Step::Wait(Wait::StaleReplicas) => Phase::Degraded,
-        Step::Wait(Wait::Election | Wait::Quorum | Wait::ForeignNode) | Step::TakeOver | Step::Elect => {
-            Phase::Healing
-        }
+        Step::Wait(Wait::Election | Wait::Quorum | Wait::ForeignNode | Wait::Bans)
+        | Step::TakeOver
+        | Step::Elect => Phase::Healing,
         Step::Move => Phase::Scaling,
         _ if failing_update(old, view).is_some() => Phase::Degraded,
         _ if is_updating(old, view) && !is_slow(view.topology) => Phase::Updating,
@@ -899,6 +899,11 @@ fn explanation(view: &View<'_>) -> String {
             let names: Vec<_> = topology.forgotten().map(|member| member.pod.name.as_str()).collect();
             return format!("{}: {sentence}", names.join(", "));
         }
+        Step::Wait(Wait::Bans) => {
+            let banning = topology.outsiders.iter().filter(|member| topology.spreads_bans(member));
+            let names: Vec<_> = banning.map(|member| member.pod.name.as_str()).collect();
+            return format!("{}: {sentence}", names.join(", "));
+        }
         Step::Wait(Wait::StaleReplicas) => return stale_replicas(topology),
         Step::Wait(Wait::Quorum) => {
             return format!("{sentence}{}{}", unconfirmed(topology), unlisted(topology));
@@ -984,6 +989,10 @@ const DOWNGRADE_WAY_OUT: &str =
 
 const ONLY_COPY: &str = "a pod that is to be replaced has the only copy of its keys, and its PersistentVolumeClaim is being deleted; see the condition Degraded";
 
+const REINTRODUCING: &str = "ReintroducingMembers";
+const FORGOTTEN: &str = "introducing a node again (CLUSTER MEET) that others were told to forget, or that was told to forget them: it still has its keys";
+const BANS: &str = "the node was told to forget others (CLUSTER FORGET), and tells all nodes to forget them for a minute; it is introduced again (CLUSTER MEET) after that";
+
 /// A step as the reason of a condition, and as a sentence.
 fn waiting(step: Step) -> (&'static str, &'static str) {
     match step {
@@ -993,10 +1002,8 @@ fn waiting(step: Step) -> (&'static str, &'static str) {
         Step::Relink => ("RepairingReplication", "reconnecting replicas to their primaries"),
         Step::CloseSlots => ("ClosingSlots", "finishing interrupted slot migrations"),
         Step::Forget => ("ForgettingMembers", "forgetting removed nodes (CLUSTER FORGET)"),
-        Step::Reintroduce => (
-            "ReintroducingMembers",
-            "introducing a node again (CLUSTER MEET) that others were told to forget, or that was told to forget them: it still has its keys",
-        ),
+        Step::Reintroduce => (REINTRODUCING, FORGOTTEN),
+        Step::Wait(Wait::Bans) => (REINTRODUCING, BANS),
         Step::Join => ("JoiningMembers", "adding new nodes (CLUSTER MEET)"),
         Step::Functions => ("CopyingFunctions", "copying function libraries to new primaries"),
         Step::Roles => ("AssigningRoles", "assigning primaries and replicas"),

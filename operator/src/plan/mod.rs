@@ -335,6 +335,8 @@ pub enum Wait {
     Pods,
     /// Gossip has not converged.
     Gossip,
+    /// A node was told to forget members, and would tell these to forget each other for a minute.
+    Bans,
     /// Redis is electing a new primary.
     Election,
     /// The majority of primaries is down, so Redis cannot elect.

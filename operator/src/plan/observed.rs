@@ -77,6 +77,8 @@ pub struct Observed {
     pub leave_due: bool,
     /// Whether a node has responded for long without becoming a member.
     pub join_overdue: bool,
+    /// Nodes that have responded without being members for less than the time that a forgotten node is banned.
+    pub outside_lately: BTreeSet<NodeId>,
     /// Open slots whose migration this operator interrupted itself.
     pub left_open: BTreeSet<u16>,
     /// Nodes that were promoted less than four node timeouts ago.

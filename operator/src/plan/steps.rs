@@ -412,13 +412,17 @@ fn forget(topology: &Topology<'_>) -> Found {
 }
 
 /// Introduces nodes again that the others were told to forget. Every member meets them itself: gossip does not for a minute, in which
-/// Redis 7.2 and later, and Valkey, also tell one another to forget them.
+/// Redis 7.2 and later, and Valkey, also tell one another to forget them. Nodes that were told to forget members are introduced after
+/// that minute, so that all of these do not forget each other.
 fn reintroduce(topology: &Topology<'_>) -> Found {
-    let pairs = topology.forgotten().flat_map(|member| topology.core.iter().map(move |core| (core, member)));
+    let (banning, harmless): (Vec<_>, Vec<_>) =
+        topology.forgotten().partition(|member| topology.spreads_bans(member));
+    let pairs = harmless.into_iter().flat_map(|member| topology.core.iter().map(move |core| (core, member)));
     let meet = |(core, member): (&Member<'_>, Member<'_>)| {
         Some(Action::Meet { viewer: core.address()?, node: member.address()? })
     };
     act(Step::Reintroduce, pairs.filter_map(meet).collect())
+        .or_else(|| if banning.is_empty() { None } else { wait(Wait::Bans) })
 }
 
 /// Adds desired, empty nodes. With an epoch above all others, a replacement can claim slots of the node that it
@@ -427,7 +431,7 @@ fn join(topology: &Topology<'_>) -> Found {
     let viewer = topology.core.first()?.address()?;
     let mut epoch = topology.current_epoch();
     let (mut joins, mut resets, mut foreign) = (vec![], vec![], false);
-    let mut gossip = false;
+    let (mut gossip, mut banned) = (false, false);
     for member in &topology.outsiders {
         let Some(node) = member.address() else { continue };
         let wanted = stays(topology, member);
@@ -449,7 +453,11 @@ fn join(topology: &Topology<'_>) -> Found {
             // Told to forget us, or with an address that is new to us, it hears nothing from us until it is introduced.
             let reached = names_us && topology.core.iter().any(reaches);
             if we_name_it && !reached && !introduced {
-                joins.push(Action::Meet { viewer: viewer.clone(), node });
+                if topology.spreads_bans(member) {
+                    banned = true;
+                } else {
+                    joins.push(Action::Meet { viewer: viewer.clone(), node });
+                }
             }
         } else if (names_us && (member.node.keys == 0 || !member.is_primary())
             || names_absent && member.node.keys == 0 && member.is_primary())
@@ -465,6 +473,7 @@ fn join(topology: &Topology<'_>) -> Found {
     }
     if resets.is_empty() { act(Step::Join, joins) } else { act(Step::Join, resets) }
         .or_else(|| if foreign { wait(Wait::ForeignNode) } else { None })
+        .or_else(|| if banned { wait(Wait::Bans) } else { None })
         .or_else(|| if gossip { wait(Wait::Gossip) } else { None })
 }
 

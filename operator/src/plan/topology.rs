@@ -165,6 +165,15 @@ impl<'a> Topology<'a> {
         })
     }
 
+    /// Whether a node that is not a member would make members forget each other if it was introduced now: it was told to forget some, and
+    /// passes that on.
+    pub fn spreads_bans(&self, outsider: &Member<'_>) -> bool {
+        let node = outsider.node;
+        node.version.spreads_bans()
+            && self.observed.outside_lately.contains(&node.id)
+            && self.core.iter().any(|core| node.peer(core.node.id).is_none())
+    }
+
     /// Pods that do not respond and whose last known node is in no table: others may have been told to forget it, and it comes back
     /// with its volume. In memory, a pod that is not running has nothing to come back with.
     pub fn unlisted(&self) -> impl Iterator<Item = &'a Pod> + '_ {

@@ -53,6 +53,15 @@ impl Version {
         }
     }
 
+    /// Whether a node that was told to forget others tells everybody to forget them too, for the minute in which it takes none of them
+    /// back: Redis does since 7.2, and so does Valkey.
+    pub fn spreads_bans(&self) -> bool {
+        match (self.flavour, self.major(), self.minor()) {
+            (Flavour::Redis, Some(major), minor) => (major, minor.unwrap_or(u32::MAX)) >= (7, 2),
+            _ => true,
+        }
+    }
+
     /// Whether it reads the files of another server. `None` if that depends on a number that is not known.
     pub fn reads(&self, other: &Self) -> Option<bool> {
         if self.flavour != other.flavour {

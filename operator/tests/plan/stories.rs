@@ -422,6 +422,24 @@ fn a_forgotten_primary_becomes_the_replica_of_its_successor() {
     }
 }
 
+/// While all pods restart, it is told to forget all others, and its replica is elected. Introduced at once, it would make Valkey's nodes
+/// forget one another and the successor.
+#[test]
+fn a_node_that_forgot_all_others_is_introduced_when_it_passes_that_on_no_more() {
+    let faults = vec![(0, Fault::RestartAll(2)), (3, Fault::Forget(0, false, false))];
+    Story {
+        shards: 3,
+        replicas: 2,
+        persistent: true,
+        target: 1,
+        accepts_loss: false,
+        faults,
+        hosts: (4, 3),
+        together: 1,
+    }
+    .ends_well();
+}
+
 /// The others are told to forget it when all pods are back from a hibernation: it is still known to be of this cluster.
 #[test]
 fn a_node_that_is_forgotten_after_a_hibernation_is_introduced_again() {

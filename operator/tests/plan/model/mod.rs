@@ -101,6 +101,8 @@ pub(crate) struct Model {
     pub(crate) copies: Copies,
     /// The node of each pod when it was last a member.
     pub(crate) known: BTreeMap<String, NodeId>,
+    /// Since when nodes answer without being members.
+    outsiders: BTreeMap<NodeId, u64>,
     /// Whether no node answers the operator: all hang, or they refuse the password.
     pub(crate) silent: bool,
     /// Ordinals of replicas that are being filled, and have nothing yet.
@@ -187,6 +189,7 @@ impl Model {
             acknowledged: BTreeSet::new(),
             copies: Copies::default(),
             known: BTreeMap::new(),
+            outsiders: BTreeMap::new(),
             silent: false,
             syncing: BTreeSet::new(),
             hosts: vec![],

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use redis_operator::plan::{Link, Node, NodeId, Observed, Peer, Plan, Pod, Slots, Topology, Version, plan};
+use redis_operator::plan::{
+    Flavour, Link, Node, NodeId, Observed, Peer, Plan, Pod, Slots, Topology, Version, plan,
+};
 
-use super::{Entry, Model, id, name};
+use super::{BAN, Entry, Model, id, name};
 
 impl Model {
     /// What an operator sees.
@@ -56,6 +58,7 @@ impl Model {
             election_due: self.electing >= 3,
             leave_due: true,
             join_overdue: false,
+            outside_lately: self.outsiders.keys().copied().filter(|id| self.is_outside_lately(*id)).collect(),
             keeps_volumes: true,
             let_go: false,
             holds: true,
@@ -125,8 +128,15 @@ impl Model {
             libraries: redis.libraries,
             settings: Default::default(),
             persistence: Default::default(),
-            version: Version::default(),
+            version: self.version(),
             run_id: String::new(),
+        }
+    }
+
+    fn version(&self) -> Version {
+        match self.replicas_know_open_slots {
+            true => Version { flavour: Flavour::Valkey, number: "9.1.2".into() },
+            false => Version { flavour: Flavour::Redis, number: "7.0.15".into() },
         }
     }
 
@@ -157,10 +167,19 @@ impl Model {
         }
         let topology = Topology::of(self.goal, &observed);
         self.copies = self.copies.next(&topology, false);
+        let outside: BTreeSet<NodeId> = topology.outsiders.iter().map(|member| member.node.id).collect();
+        self.outsiders.retain(|id, _| outside.contains(id));
+        for id in outside {
+            self.outsiders.entry(id).or_insert(self.round);
+        }
         let members = topology.core.iter().filter(|member| !member.node.alone());
         self.known.extend(members.map(|member| (member.pod.name.clone(), member.node.id)));
         let pods: BTreeSet<String> = (0..observed.replicas.unwrap_or(0)).map(name).collect();
         self.known.retain(|pod, _| pods.contains(pod));
+    }
+
+    fn is_outside_lately(&self, id: NodeId) -> bool {
+        self.outsiders.get(&id).is_some_and(|since| self.round <= since + BAN)
     }
 
     /// What an operator would do now.
