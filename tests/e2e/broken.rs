@@ -109,11 +109,13 @@ struct Refusal {
     more: &'static str,
     /// Text of the manifests and of the package file, and what replaces it.
     change: (&'static str, &'static str),
+    /// An object that somebody adds to the bundle.
+    extra: &'static str,
     /// What is said.
     said: &'static str,
 }
 
-const REFUSALS: [Refusal; 7] = [
+const REFUSALS: [Refusal; 8] = [
     Refusal {
         channel: "immutable-field",
         change: ("app: solid", "app: other"),
@@ -150,10 +152,17 @@ const REFUSALS: [Refusal; 7] = [
         said: "--accept unsupported-install-mode",
         ..NOT_REFUSED
     },
+    Refusal {
+        channel: "unsupported-kind",
+        extra: "{apiVersion: v1, kind: LimitRange, metadata: {name: solid}, spec: {limits: []}}",
+        said: "--accept unsupported-kind",
+        ..NOT_REFUSED
+    },
     Refusal { channel: APART, said: "the channel has no edge from there", ..NOT_REFUSED },
 ];
 
-const NOT_REFUSED: Refusal = Refusal { channel: "", more: "", change: ("no such text", ""), said: "" };
+const NOT_REFUSED: Refusal =
+    Refusal { channel: "", more: "", change: ("no such text", ""), extra: "", said: "" };
 
 /// The channel that the first version is not in.
 const APART: &str = "preview";
@@ -194,8 +203,8 @@ fn refusals(namespace: &Namespace) -> Result<(), Failed> {
     let channels = format!("stable,{}", own.join(","));
     let first = Version { package: "solid", channels: &channels, ..PLAIN };
     let others = REFUSALS.iter().zip(&numbers).map(|(refusal, version)| {
-        let Refusal { channel: channels, more, change, .. } = *refusal;
-        Version { version, channels, more, change, ..first }
+        let Refusal { channel: channels, more, change, extra, .. } = *refusal;
+        Version { version, channels, more, change, extra, ..first }
     });
     let versions = [first].into_iter().chain(others).chain(HUNGRY);
     published(namespace, dir, &versions.collect::<Vec<_>>())?;

@@ -41,6 +41,8 @@ pub(crate) struct Version<'v> {
     pub(crate) more: &'v str,
     /// Text of the manifests and of the package file, and what replaces it.
     pub(crate) change: (&'v str, &'v str),
+    /// An object that somebody adds to the bundle.
+    pub(crate) extra: &'v str,
 }
 
 /// The first version of a package without a name, which runs.
@@ -51,6 +53,7 @@ pub(crate) const PLAIN: Version<'static> = Version {
     channels: "stable",
     more: "",
     change: ("no such text", ""),
+    extra: "",
 };
 
 /// Adds versions to the catalog in a directory; everything is pushed.
@@ -74,7 +77,7 @@ fn published_by(
     push: &dyn Fn(&str, &str) -> Result<String, Failed>,
 ) -> Result<(), Failed> {
     let image = namespace.cluster.probe()?;
-    for Version { package, version, verb, channels, more, change } in versions {
+    for Version { package, version, verb, channels, more, change, extra } in versions {
         let manifests = dir.join("manifests").join(format!("{package}-{version}"));
         fs::create_dir_all(&manifests)?;
         fs::write(
@@ -115,6 +118,9 @@ spec:
         let mut words = vec!["bundle", "generate", &from, "--package-file", &file, "--version", version];
         words.extend(["--catalog", "catalog", "--new-channel", "--channels", channels, "--output-dir", &to]);
         olmkit(dir, &words)?;
+        if !extra.is_empty() {
+            fs::write(dir.join(&to).join("manifests/extra.yaml"), extra)?;
+        }
         let bundle = push(&to, &namespace.image(&format!("{package}:v{version}")))?;
         olmkit(dir, &["catalog", "add", "catalog", &bundle, "--policy", "semver-skippatch"])?;
     }
