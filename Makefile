@@ -9,7 +9,7 @@ ifneq ($(words $(CURDIR)),1)
 export CARGO_TARGET_DIR := $(shell tests/target-dir)
 endif
 
-.PHONY: help demo check test corpus cluster cluster-down e2e kind fuzz soak server bench bench-cluster dist dist-check docs book generate
+.PHONY: help demo check size test corpus cluster cluster-down e2e kind fuzz soak server bench bench-cluster dist dist-check docs book generate
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
@@ -21,6 +21,9 @@ check: ## formatting, words, lints and docs
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+
+size: ## print the lines of production code by room, the verbs and flags, and how long CI took here last
+	@tests/size
 
 # `cargo fetch` downloads the crates of every platform, whose licences tests/tidy.rs checks; a build only those of this one.
 test: ## run every test that needs no cluster, and print the counts

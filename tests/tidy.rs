@@ -17,12 +17,13 @@ fn main() {
     let everything = metadata(&["--all-features"]);
     let missing = everything.as_ref().err().cloned();
     let parts = [Part::new("crates", missing)];
-    let rules: [(&str, fn()); 10] = [
+    let rules: [(&str, fn()); 11] = [
         ("bans_and_sources", bans_and_sources),
         ("arrows_between_crates_never_turn_back", arrows_between_crates_never_turn_back),
         ("the_libraries_build_without_flags", the_libraries_build_without_flags),
         ("the_changelog_knows_this_version", the_changelog_knows_this_version),
         ("every_target_of_the_makefile_is_explained", every_target_of_the_makefile_is_explained),
+        ("no_room_outgrows_its_ceiling", no_room_outgrows_its_ceiling),
         ("nothing_prints_outside_the_report", nothing_prints_outside_the_report),
         ("programs_are_started_by_one_builder", programs_are_started_by_one_builder),
         ("no_recipe_knows_where_cargo_puts_programs", no_recipe_knows_where_cargo_puts_programs),
@@ -195,6 +196,33 @@ fn every_target_of_the_makefile_is_explained() {
             makefile.lines().any(|line| line.starts_with(&format!("{target}:")) && line.contains("## "));
         assert!(explained, "`make help` does not explain {target}");
     }
+}
+
+/// A ceiling is at most this many lines above what is there, so that what was deleted does not grow again.
+const ROOM_TO_GROW: u64 = 100;
+
+/// The ceilings in `tests/budgets.toml` only go down; a commit that raises one says why.
+fn no_room_outgrows_its_ceiling() {
+    let budgets: toml::Table = toml::from_str(&read("tests/budgets.toml")).unwrap();
+    let mut ceilings = budgets["lines"].as_table().unwrap().clone();
+    let counted = Command::new(root().join("tests/size")).arg("--rooms").output().unwrap();
+    assert!(counted.status.success(), "{counted:?}");
+    for line in String::from_utf8(counted.stdout).unwrap().lines() {
+        let (room, lines) = line.split_once(' ').unwrap();
+        let lines: u64 = lines.parse().unwrap();
+        let ceiling = ceilings.remove(room).and_then(|ceiling| ceiling.as_integer()?.try_into().ok());
+        let ceiling: u64 = ceiling.unwrap_or_else(|| panic!("tests/budgets.toml has no ceiling for {room}"));
+        assert!(
+            lines <= ceiling,
+            "{room} has {lines} lines, and tests/budgets.toml allows {ceiling}: delete some"
+        );
+        let lower = lines + ROOM_TO_GROW;
+        assert!(
+            ceiling <= lower,
+            "{room} has {lines} lines: lower its ceiling of {ceiling} in tests/budgets.toml"
+        );
+    }
+    assert!(ceilings.is_empty(), "tests/budgets.toml has rooms that are not there: {ceilings:?}");
 }
 
 /// The files of the program and its libraries: the name of each, and its text.
