@@ -107,8 +107,8 @@ impl Reconciler<'_> {
         let patch = Patch::Merge(json!({"metadata": {"uid": claim.uid(), "labels": labels}}));
         self.scope.context.metrics.api_write("PersistentVolumeClaim");
         let (name, parameters) = (claim.name_any(), PatchParams::default());
-        let patched = claims.patch(&name, &parameters, &patch);
-        call("patch", "PersistentVolumeClaim", patched, &self.scope.context.leadership).await?;
+        let leadership = &self.scope.context.leadership;
+        call("patch", "PersistentVolumeClaim", claims.patch(&name, &parameters, &patch), leadership).await?;
         Ok(())
     }
 

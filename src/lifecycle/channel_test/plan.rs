@@ -165,7 +165,7 @@ pub struct Subject<'s> {
 /// What a test of a channel consists of.
 ///
 /// # Errors
-/// It would be more than [`MOST_INSTALLS`].
+/// It would install more versions than a test may.
 pub fn plan(subject: Subject<'_>, edges: Edges) -> Result<Plan, TooLong> {
     let Subject { package, channel, .. } = subject;
     let head = channel.head().unwrap_or_default();
