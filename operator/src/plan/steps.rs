@@ -937,8 +937,11 @@ fn shrink(topology: &Topology<'_>) -> Found {
     };
     let Some(leaver) = leavers.find(free) else { return wait(Wait::Gossip) };
     if leaver.is_primary() && leaver.node.keys > 0 {
-        // It was elected with a stale table. Redis would refuse to reset it, and only the user can say which keys are right.
-        return wait(Wait::ForeignNode);
+        // As in `roles`: keys of slots that their owner has. Redis would refuse to reset it.
+        if !topology.serves() {
+            return wait(Wait::ForeignNode);
+        }
+        return act(Step::Shrink, leaver.address().map(|node| Action::Empty { node }).into_iter().collect());
     }
     if !topology.observed.leave_due {
         // It still redirects clients to the new owners of its slots, also if it has become a replica meanwhile.

@@ -474,6 +474,23 @@ fn a_successor_that_did_not_hear_of_the_last_slot_becomes_a_replica() {
     .ends_well();
 }
 
+/// The same at a shard that is to be removed: it is emptied, so that it can be reset.
+#[test]
+fn a_successor_that_did_not_hear_of_the_last_slot_is_removed() {
+    let faults = vec![(1, Fault::Terminate(0, 0)), (0, Fault::BreakTemplate)];
+    Story {
+        shards: 2,
+        replicas: 1,
+        persistent: true,
+        target: 1,
+        accepts_loss: false,
+        faults,
+        hosts: (1, 1),
+        together: 1,
+    }
+    .ends_well();
+}
+
 /// It has what its primary had before both restarted, but was not connected to it since, and does not stand for election.
 #[test]
 fn a_replica_that_started_without_its_primary_is_elected() {
