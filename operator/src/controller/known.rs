@@ -1,14 +1,9 @@
 //! What was known of members when they were last observed, in `status.members`. Pure functions.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::{Duration, Instant},
-};
-
 use super::status::last_owners;
 use crate::{
     crd::v1::{Member, RedisClusterStatus},
-    plan::{Copies, Copy, NodeId, Observed, Topology},
+    plan::{Copies, Copy, Observed, Topology},
 };
 
 /// What the status knows of an observation: the node id of each pod, and which pods owned slots.
@@ -31,20 +26,6 @@ pub(super) fn from_status(status: &RedisClusterStatus) -> Copies {
     Copies(status.members.iter().filter_map(|member| Some((member.pod.clone(), copy(member)?))).collect())
 }
 
-/// How long a node that was told to forget another takes it back from nobody, and longer than it tells others to forget it too.
-const BAN: Duration = Duration::from_secs(65);
-
-/// Nodes that have responded without being members for less than a ban lasts. A new leader does not know what was before.
-pub(super) fn outside_lately(
-    since: &mut BTreeMap<NodeId, Instant>,
-    topology: &Topology<'_>,
-    now: Instant,
-) -> BTreeSet<NodeId> {
-    let outside: BTreeSet<NodeId> = topology.outsiders.iter().map(|member| member.node.id).collect();
-    since.retain(|id, _| outside.contains(id));
-    outside.into_iter().filter(|id| now.duration_since(*since.entry(*id).or_insert(now)) < BAN).collect()
-}
-
 /// Writes it into the members. An offset changes all the time, so it is only written while the primary does not respond.
 pub(super) fn add(members: &mut [Member], topology: &Topology<'_>) {
     for member in members {
@@ -61,26 +42,6 @@ pub(super) fn add(members: &mut [Member], topology: &Topology<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{self, Goal};
-
-    #[test]
-    fn a_node_is_outside_lately_until_bans_have_ended() {
-        let id: NodeId = "a".repeat(40).parse().unwrap();
-        let member = plan::Node { id, ..Default::default() };
-        let pods = vec![plan::Pod { redis: Some(member), ..Default::default() }];
-        let outside = Observed { pods, ..Observed::default() };
-        let mut topology = Topology::of(Goal::default(), &outside);
-        topology.outsiders = std::mem::take(&mut topology.core);
-        let (mut since, start) = (BTreeMap::new(), Instant::now());
-        let mut at = |topology: &Topology<'_>, second: u64| {
-            outside_lately(&mut since, topology, start + Duration::from_secs(second)).contains(&id)
-        };
-        assert!(at(&topology, 0) && at(&topology, 64));
-        assert!(!at(&topology, 65));
-        let nobody = Observed::default();
-        assert!(!at(&Topology::of(Goal::default(), &nobody), 66));
-        assert!(at(&topology, 67), "it joined, or was away, in between");
-    }
 
     #[test]
     fn a_member_of_an_older_release_is_not_known_to_be_in_sync() {

@@ -20,6 +20,7 @@ pub mod memory;
 pub mod names;
 pub mod notices;
 pub mod outdated;
+pub mod outsiders;
 pub mod packed;
 pub mod passwords;
 mod preconditions;
@@ -36,7 +37,7 @@ pub mod users;
 pub mod volumes;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -65,6 +66,7 @@ use self::{
     creation::NotCreated,
     error::call,
     notices::Notice,
+    outsiders::Outsiders,
     passwords::Credentials,
     promotions::Promotions,
     reconciler::Reconciler,
@@ -139,8 +141,7 @@ struct Memory {
     moved: Option<Instant>,
     /// Since when a node has responded that is no member.
     outside: Option<Instant>,
-    /// Since when each of these has responded.
-    outsiders: BTreeMap<NodeId, Instant>,
+    outsiders: Outsiders,
     /// Since when a pod of the StatefulSet has not existed.
     pod_missing: Option<Instant>,
     /// When Events were last read, and what they say of that pod.

@@ -236,7 +236,7 @@ impl Reconciler<'_> {
         // While no node responds, nothing is known about the quorum, so that time does not count.
         let quorum_lost = goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
         let (electing, outside) = (topology.awaits_election(), !topology.outsiders.is_empty());
-        let outside_lately = known::outside_lately(&mut memory.outsiders, &topology, Instant::now());
+        let outside_lately = memory.outsiders.see(&topology, Instant::now());
         observed.takeover_due = lasts(&mut memory.quorum_lost, quorum_lost) >= self.takeover_delay();
         observed.election_due = lasts(&mut memory.electing, electing) >= self.takeover_delay();
         observed.leave_due = memory.moved.get_or_insert_with(Instant::now).elapsed() >= LEAVE_DELAY;

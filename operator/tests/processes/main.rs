@@ -137,7 +137,7 @@ where
     })
 }
 
-/// What can differ from one flavour to the other, in less than a minute for all.
+/// What can differ from one flavour to the other: what takes more than a minute waits.
 fn flavoured(flavour: Flavour) -> Vec<Trial> {
     macro_rules! trials {
         ($($name:literal: $test:expr),* $(,)?) => {
@@ -149,6 +149,7 @@ fn flavoured(flavour: Flavour) -> Vec<Trial> {
         "redis_takes_every_directive_that_replaces_no_pod": configuration::every_directive,
         "declared_users_are_on_every_node": users::on_every_node,
         "a_shard_that_the_others_were_told_to_forget_is_introduced_again": forgotten_by_hand,
+        "a_node_that_was_told_to_forget_the_others_is_introduced_later": forgets_all_others,
     ];
     // Its replicas know open slots.
     if flavour == Flavour::Valkey9 {
@@ -975,6 +976,24 @@ async fn forgotten_by_hand() {
         assert!(!steps.contains(&Step::Join) && !steps.contains(&Step::AcceptLoss), "{steps:?}");
         assert_eq!(servers.keys().await, 300);
     }
+}
+
+/// It would make the others forget one another if it was introduced at once.
+async fn forgets_all_others() {
+    let mut servers = formed(4, 0, true).await;
+    fill(&servers, 300).await;
+    let nodes: Vec<_> =
+        servers.observe().await.pods.into_iter().filter_map(|pod| pod.redis.zip(pod.ip)).collect();
+    let mut connection = servers.access.connect(nodes[0].1).await.unwrap();
+    for (node, _) in &nodes[1..] {
+        let forget = cmd("CLUSTER").arg("FORGET").arg(node.id.to_string()).take();
+        connection.send::<()>("CLUSTER FORGET", &forget).await.unwrap();
+    }
+    let started = Instant::now();
+    let steps = servers.settle(A_WHILE).await;
+    assert!(steps.contains(&Step::Wait(Wait::Bans)), "{steps:?}");
+    assert!(started.elapsed() > Duration::from_secs(60), "{:?}", started.elapsed());
+    assert_eq!(servers.keys().await, 300);
 }
 
 async fn new_primaries_get_functions() {

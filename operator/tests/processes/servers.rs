@@ -24,6 +24,7 @@ use k8s_openapi::{
 use redis_operator::{
     controller::{
         children::{self, Defaults, Live, config_map},
+        outsiders::Outsiders,
         passwords::Rotation,
         promotions::Promotions,
         tls,
@@ -115,6 +116,7 @@ pub(crate) struct Servers {
     /// The template whose pods cannot start.
     pub(crate) broken: Option<u32>,
     promotions: Promotions,
+    outsiders: Outsiders,
 }
 
 impl Servers {
@@ -135,6 +137,7 @@ impl Servers {
             loaded: tls::Loaded::default(),
             broken: None,
             promotions: Promotions::new(Instant::now()),
+            outsiders: Outsiders::default(),
             access: Access {
                 port: PORT,
                 host: Some(".rc-headless.ns.".into()),
@@ -525,10 +528,12 @@ impl Servers {
         let topology = Topology::of(self.goal, &observed);
         let quorum_lost = self.goal.initialized && !topology.core.is_empty() && !topology.has_quorum();
         let electing = topology.awaits_election();
+        let outside_lately = self.outsiders.see(&topology, Instant::now());
         observed.takeover_due = lasts(&mut self.quorum_lost, quorum_lost) >= 3 * NODE_TIMEOUT;
         observed.election_due = lasts(&mut self.electing, electing) >= 3 * NODE_TIMEOUT;
         let moved = *self.moved.get_or_insert_with(Instant::now);
         observed.leave_due = moved.elapsed() >= Duration::from_secs(2);
+        observed.outside_lately = outside_lately;
         observed.left_open = std::mem::take(&mut self.left_open);
         let topology = Topology::of(self.goal, &observed);
         let plan = plan(&topology);
