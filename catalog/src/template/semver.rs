@@ -34,6 +34,10 @@ pub enum ChannelKind {
     Minor,
 }
 
+/// More skipped versions than these take more memory than a template may. Each channel lists all before its head, so they grow with
+/// the square of the bundles: about a thousand fit.
+const MOST_SKIPS: usize = 1_000_000;
+
 const MATURITIES: [&str; 3] = ["candidate", "fast", "stable"];
 
 impl fmt::Display for ChannelKind {
@@ -160,7 +164,11 @@ impl Semver {
         let Some(package) = package else { return fail("there are no bundles in the template".into()) };
         let (mut placed, default, maturity) = self.place(&versions);
         let mut channels: BTreeMap<String, Vec<fbc::Entry<'a>>> = BTreeMap::new();
-        let mut edges = edges(&mut placed);
+        let Some(mut edges) = edges(&mut placed) else {
+            return fail(format!(
+                "the channels would list more than {MOST_SKIPS} skipped versions: generate one kind of channel, or leave old bundles out"
+            ));
+        };
         for bundle in &placed {
             let edge = edges.remove(&(bundle.channel.clone(), bundle.name)).unwrap_or_default();
             let entry = fbc::Entry { name: bundle.name.to_owned().into(), ..edge };
@@ -238,9 +246,10 @@ impl Semver {
     }
 }
 
-/// The edges of those that have some, by channel and name.
-fn edges<'b, 'a>(placed: &mut [Placed<'b>]) -> HashMap<(String, &'b str), fbc::Entry<'a>> {
+/// The edges of those that have some, by channel and name; none at all if they would be too many.
+fn edges<'b, 'a>(placed: &mut [Placed<'b>]) -> Option<HashMap<(String, &'b str), fbc::Entry<'a>>> {
     let mut edges = HashMap::new();
+    let mut skips_left = MOST_SKIPS;
     let mut highest_before: Option<&str> = None;
     let mut skipped: BTreeSet<&str> = BTreeSet::new();
     for (at, bundle) in placed.iter().enumerate() {
@@ -259,6 +268,7 @@ fn edges<'b, 'a>(placed: &mut [Placed<'b>]) -> HashMap<(String, &'b str), fbc::E
         }
         let next = placed.get(at + 1).filter(|next| next.is_linked_to(bundle));
         if next.is_none_or(|next| next.version.minor != bundle.version.minor) {
+            skips_left = skips_left.checked_sub(skipped.len())?;
             let skips = skipped.iter().filter(|name| Some(**name) != highest_before);
             let entry = fbc::Entry {
                 replaces: highest_before.unwrap_or_default().to_owned().into(),
@@ -268,7 +278,7 @@ fn edges<'b, 'a>(placed: &mut [Placed<'b>]) -> HashMap<(String, &'b str), fbc::E
             edges.insert((bundle.channel.clone(), bundle.name), entry);
         }
     }
-    edges
+    Some(edges)
 }
 
 /// The package and version of a bundle, by its one `olm.package` property.

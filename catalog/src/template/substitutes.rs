@@ -9,6 +9,9 @@ use crate::graph::VersionRelease;
 use crate::property;
 use crate::render::Rendered;
 
+/// More entries than substitutions may add: each adds one to every channel that its base is in.
+const MOST_ADDED: usize = 50_000;
+
 /// A catalog, and bundles that take the place of some of its own.
 #[derive(Debug)]
 pub struct Substitutes<'a> {
@@ -139,11 +142,13 @@ struct Original<'a> {
 struct Names {
     bundles: HashMap<String, usize>,
     entries: HashMap<String, Vec<(usize, usize)>>,
+    /// How many entries were added.
+    added: usize,
 }
 
 impl Names {
     fn of(catalog: &Catalog<'_>) -> Self {
-        let mut names = Self { bundles: HashMap::new(), entries: HashMap::new() };
+        let mut names = Self { bundles: HashMap::new(), entries: HashMap::new(), added: 0 };
         for (at, bundle) in catalog.bundles.iter().enumerate() {
             names.bundles.entry(bundle.name.to_string()).or_insert(at);
         }
@@ -192,6 +197,9 @@ fn substitute(
     let mut mentions = names.entries.get(base).cloned().unwrap_or_default();
     mentions.sort_unstable();
     mentions.dedup();
+    if names.added > MOST_ADDED {
+        return fail(format!("the substitutions would add more than {MOST_ADDED} entries to the channels"));
+    }
     for (channel, at) in mentions {
         let entries = &mut catalog.channels[channel].entries;
         let entry = &mut entries[at];
@@ -204,6 +212,7 @@ fn substitute(
             edges.skips.push(base.clone().into());
             names.mention(&edges, (channel, entries.len()));
             entries.push(edges);
+            names.added += 1;
         } else if *entry.replaces == **base {
             entry.replaces = new.name.clone();
             entry.skips.push(base.clone().into());

@@ -165,6 +165,28 @@ fn substitutions_are_checked_one_after_another() {
     assert_eq!(absent, "0: there is no `r.v2.0.0` for `example.com/r:3.0.0` to take the place of");
 }
 
+/// Both grow with the square of the template.
+#[test]
+fn what_templates_multiply_is_bounded() {
+    let names: Vec<String> = (0..1_010).map(|minor| format!("r:1.{minor}.0")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let both = "generateMajorChannels: true\ngenerateMinorChannels: true\n";
+    insta::assert_snapshot!(semver(&names, both), @"0: the channels would list more than 1000000 skipped versions: generate one kind of channel, or leave old bundles out");
+    assert!(semver(&names, "").starts_with("default stable-v1.1009\n"));
+
+    let channel = |number: u32| {
+        format!("- {{schema: olm.channel, package: r, name: c{number}, entries: [{{name: r.v1.0.0}}]}}\n")
+    };
+    let one = |patch: u32| format!("- {{name: 'example.com/r:1.0.{}', base: r.v1.0.{patch}}}\n", patch + 1);
+    let text = format!(
+        "schema: olm.template.substitutes\nentries:\n- {{schema: olm.package, name: r, defaultChannel: c0}}\n{}- {{schema: olm.bundle, package: r, name: r.v1.0.0, \
+         image: 'example.com/r:1.0.0', properties: [{{type: olm.package, value: {{packageName: r, version: 1.0.0}}}}]}}\nsubstitutions:\n{}",
+        (0..1_000).map(channel).collect::<String>(),
+        (0..52).map(one).collect::<String>()
+    );
+    insta::assert_snapshot!(channels(&text), @"0: the substitutions would add more than 50000 entries to the channels");
+}
+
 #[test]
 fn a_second_document_is_refused_instead_of_ignored() {
     let template = "schema: olm.semver\nstable: {bundles: [{image: 'example.com/r:1.0.0'}]}\n";
