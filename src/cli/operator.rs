@@ -74,15 +74,20 @@ impl Verb {
         )
     }
 
-    /// Whether it reads files alone, in place of a cluster, and ends by itself.
+    /// Whether it computes from files alone, in place of a cluster, and ends by itself. Tests have a bound of their own, by installs.
     pub(super) fn only_computes(&self) -> bool {
         let cluster = match self {
+            Self::Watch(_) | Self::Test(_) => return false,
             Self::Doctor(flags) if !flags.from.is_empty() => return true,
             Self::Doctor(flags) => &flags.cluster,
             Self::Plan(flags) => &flags.cluster,
             Self::List(flags) => &flags.cluster,
             Self::Describe(flags) | Self::Status(flags) => &flags.cluster,
-            _ => return false,
+            Self::Install(flags) => &flags.cluster,
+            Self::Upgrade(flags) => &flags.cluster,
+            Self::Approve(flags) => &flags.cluster,
+            Self::Uninstall(flags) => &flags.cluster,
+            Self::Rollback(flags) => &flags.cluster,
         };
         cluster.simulate.is_some()
     }
