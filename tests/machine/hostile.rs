@@ -27,7 +27,7 @@ const PROGRAM: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: t
 type Hostile = (&'static str, fn(&Path));
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let tests: [Hostile; 19] = [
+    let tests: [Hostile; 20] = [
         ("hostile_indentation_is_not_repaired_without_bounds", indentation),
         ("hostile_anchors_are_refused", anchors),
         ("hostile_short_values_are_refused", short_values),
@@ -46,6 +46,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("many_channels_take_linear_time", channels),
         ("many_values_of_an_enum_take_linear_time", enums),
         ("many_versions_and_columns_of_a_crd_take_linear_time", versions),
+        ("many_rules_and_webhooks_take_linear_time", rules_and_webhooks),
         ("a_large_object_of_git_is_not_read", git_object),
     ];
     let each = tests.into_iter().map(|(name, test)| {
@@ -399,6 +400,26 @@ fn enums(at: &Path) {
     fs::write(at.join("bundle/manifests/crd.yaml"), crd(1, |_| schema.clone()).to_string()).unwrap();
     fs::write(at.join("bundle/metadata/annotations.yaml"), "annotations: {}\n").unwrap();
     says(at, &["bundle", "validate", "bundle"], "checked 1 bundle");
+}
+
+/// Two versions with thousands of rules in all namespaces, and of webhooks, which differ.
+fn rules_and_webhooks(at: &Path) {
+    for (name, version, verb, policy) in [("old", "1.0.0", "get", "Fail"), ("new", "1.1.0", "list", "Ignore")]
+    {
+        let rule = |number| json!({"apiGroups": ["g"], "resources": [format!("r{number}")], "verbs": [verb]});
+        let rules: Vec<_> = (0..8_000).map(rule).collect();
+        let webhook = |number| json!({"type": "ValidatingAdmissionWebhook", "generateName": format!("w{number}.example.com"), "failurePolicy": policy});
+        let webhooks: Vec<_> = (0..8_000).map(webhook).collect();
+        let strategy = json!({"strategy": "deployment", "spec": {"clusterPermissions": [{"serviceAccountName": "x", "rules": rules}]}});
+        let csv = json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": format!("p.v{version}")},
+            "spec": {"version": version, "install": strategy, "webhookdefinitions": webhooks}});
+        fs::create_dir_all(at.join(name).join("manifests")).unwrap();
+        fs::create_dir_all(at.join(name).join("metadata")).unwrap();
+        fs::write(at.join(name).join("manifests/csv.yaml"), csv.to_string()).unwrap();
+        fs::write(at.join(name).join("metadata/annotations.yaml"), "annotations: {}\n").unwrap();
+    }
+    says_little(at, &["bundle", "diff", "old", "new"], "`x` may now do more in all namespaces");
 }
 
 fn git_object(at: &Path) {

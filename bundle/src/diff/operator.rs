@@ -1,6 +1,6 @@
 //! What changes for those who install an operator: its version, install modes, requirements, webhooks, other objects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -269,11 +269,11 @@ impl<'b> Comparison<'_, 'b, '_> {
     fn webhooks(&mut self) {
         let (old, new) = self.specs();
         let all = steps!("spec", "webhookdefinitions");
-        let key = |webhook: &WebhookDescription| (webhook.kind.clone(), webhook.generate_name.clone());
+        let (olds, news) = (webhooks(old), webhooks(new));
         for (at, webhook) in old.webhook_definitions.iter().enumerate() {
             let name = &webhook.generate_name;
             let path = steps!("spec", "webhookdefinitions", at, "generateName");
-            let Some(to) = new.webhook_definitions.iter().position(|next| key(next) == key(webhook)) else {
+            let Some(&to) = news.get(&(&*webhook.kind, &**name)) else {
                 let message = format!("the webhook `{name}` is removed");
                 self.push(&codes::WEBHOOK_REMOVED, message, path, all);
                 continue;
@@ -286,7 +286,7 @@ impl<'b> Comparison<'_, 'b, '_> {
             }
         }
         for (to, webhook) in new.webhook_definitions.iter().enumerate() {
-            if old.webhook_definitions.iter().any(|other| key(other) == key(webhook)) {
+            if olds.contains_key(&(&*webhook.kind, &*webhook.generate_name)) {
                 continue;
             }
             let path = steps!("spec", "webhookdefinitions", to, "generateName");
@@ -314,6 +314,12 @@ impl<'b> Comparison<'_, 'b, '_> {
             self.push(&codes::RELATED_IMAGES_CHANGED, message, path, path);
         }
     }
+}
+
+/// Where webhooks are, by kind and name: the first of each.
+fn webhooks(spec: &ClusterServiceVersionSpec) -> HashMap<(&str, &str), usize> {
+    let all = spec.webhook_definitions.iter().enumerate().rev();
+    all.map(|(at, webhook)| ((&*webhook.kind, &*webhook.generate_name), at)).collect()
 }
 
 /// What changes between two definitions of a webhook, with what OLM and Kubernetes fill in where nothing is said.

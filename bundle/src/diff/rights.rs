@@ -1,7 +1,7 @@
 //! What the operator may do in the new version and could not in the old one, and the other way round: by the permissions of
 //! the ClusterServiceVersion, and by the roles and bindings that the bundle carries.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
@@ -274,26 +274,32 @@ fn rights<'b>(account: &'b str, everywhere: bool, rule: &'b PolicyRule) -> Vec<R
 /// Rights to look others up in.
 struct Known<'r, 'b> {
     all: HashSet<&'r Right<'b>>,
-    /// Those that give more than one.
-    broad: Vec<&'r Right<'b>>,
+    /// Those with a star, which give more than they name, by account.
+    broad: HashMap<&'b str, Vec<&'r Right<'b>>>,
 }
 
 impl<'r, 'b> Known<'r, 'b> {
     fn of(rules: &'r [Rule<'b, '_>]) -> Self {
         let all: HashSet<_> = rules.iter().flat_map(|rule| &rule.rights).collect();
-        let is_broad = |right: &&&Right<'_>| {
-            let has_star = right.resource.contains('*') || right.verb == "*" || right.group == Some("*");
-            has_star || right.everywhere
-        };
-        let mut broad: Vec<_> = all.iter().filter(is_broad).copied().collect();
-        broad.sort();
+        let mut broad: HashMap<_, Vec<_>> = HashMap::new();
+        for right in &all {
+            if right.resource.contains('*') || right.verb == "*" || right.group == Some("*") {
+                broad.entry(right.account).or_default().push(*right);
+            }
+        }
         Self { all, broad }
     }
 
     fn has(&self, right: &Right<'b>) -> bool {
-        self.all.contains(right)
-            || self.all.contains(&Right { name: None, ..right.clone() })
-            || self.broad.iter().any(|known| covers(known, right))
+        let wider =
+            [(right.everywhere, right.name), (right.everywhere, None), (true, right.name), (true, None)];
+        wider
+            .into_iter()
+            .any(|(everywhere, name)| self.all.contains(&Right { everywhere, name, ..right.clone() }))
+            || self
+                .broad
+                .get(right.account)
+                .is_some_and(|broad| broad.iter().any(|known| covers(known, right)))
     }
 }
 
