@@ -474,7 +474,7 @@ fn a_successor_that_did_not_hear_of_the_last_slot_becomes_a_replica() {
     .ends_well();
 }
 
-/// The same at a shard that is to be removed: it is emptied, so that it can be reset.
+/// It has keys of a slot that it does not own, and its shard is to be removed. Redis does not reset a primary with keys: it is emptied first.
 #[test]
 fn a_successor_that_did_not_hear_of_the_last_slot_is_removed() {
     let faults = vec![(1, Fault::Terminate(0, 0)), (0, Fault::BreakTemplate)];
