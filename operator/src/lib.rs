@@ -13,10 +13,10 @@ pub mod crd;
 pub mod manifests;
 pub mod metrics;
 pub mod migrate;
-pub mod plan;
 mod quantity;
 pub mod run;
 pub mod server;
 pub mod webhook;
 
 pub use operator_process::telemetry;
+pub use redis_operator_plan as plan;

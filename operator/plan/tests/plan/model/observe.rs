@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redis_operator::plan::{
+use redis_operator_plan::{
     Flavour, Link, Node, NodeId, Observed, Peer, Plan, Pod, Slots, Topology, Version, plan,
 };
 

@@ -1,6 +1,6 @@
 //! Clusters that are hibernated: all pods stop at once, only when nothing else is to be done, and all keys come back with them.
 
-use redis_operator::plan::{Action, Observed, Step, Topology, Wait, plan};
+use redis_operator_plan::{Action, Observed, Step, Topology, Wait, plan};
 
 use super::{
     driver::{Operator, formed},
@@ -174,6 +174,6 @@ fn a_hold_that_takes_too_long_ends() {
     assert_eq!(plan_of(&model, &observed).step, Step::Wait(Wait::Writers));
 }
 
-fn plan_of(model: &Model, observed: &Observed) -> redis_operator::plan::Plan {
+fn plan_of(model: &Model, observed: &Observed) -> redis_operator_plan::Plan {
     plan(&Topology::of(model.goal, observed))
 }

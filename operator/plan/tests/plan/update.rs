@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redis_operator::plan::{Action, Step, Wait};
+use redis_operator_plan::{Action, Step, Wait};
 
 use super::driver::{Operator, formed, primaries};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redis_operator::plan::NodeId;
+use redis_operator_plan::NodeId;
 
 use super::{Entry, Model, Slot, name};
 

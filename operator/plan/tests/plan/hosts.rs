@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redis_operator::plan::{Observed, Step, Topology, plan};
+use redis_operator_plan::{Observed, Step, Topology, plan};
 
 use super::{
     driver::{Operator, SLOTS, formed},

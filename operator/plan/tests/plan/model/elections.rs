@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redis_operator::plan::NodeId;
+use redis_operator_plan::NodeId;
 
 use super::{COOLDOWN, Model, ROUND_SECONDS, Redis, VOTE_ROUNDS};
 

@@ -1,6 +1,6 @@
 //! Nodes, majorities and slots that are lost.
 
-use redis_operator::plan::{Action, Peer, Slots, Step, Topology, Wait};
+use redis_operator_plan::{Action, Peer, Slots, Step, Topology, Wait};
 
 use super::driver::{Operator, formed, primaries};
 
@@ -45,7 +45,7 @@ fn lost_slots_wait_for_their_user() {
 fn a_slot_that_its_owner_dropped_is_given_back() {
     let model = formed(6, 1, false);
     let [first, second, third] = primaries(&model)[..] else { panic!("three primaries") };
-    let slot = |observed: &redis_operator::plan::Observed| {
+    let slot = |observed: &redis_operator_plan::Observed| {
         observed.pods[first as usize].redis.as_ref().unwrap().slots().iter().nth(3).unwrap()
     };
     // The slot disappears from the tables of these.
@@ -60,7 +60,7 @@ fn a_slot_that_its_owner_dropped_is_given_back() {
             }
             node.table = table.into();
         }
-        (redis_operator::plan::plan(&Topology::of(model.goal, &observed)), slot)
+        (redis_operator_plan::plan(&Topology::of(model.goal, &observed)), slot)
     };
     let replicas = model.ordinals().into_iter().filter(|ordinal| ![first, second, third].contains(ordinal));
     let replicas: Vec<u32> = replicas.collect();
@@ -93,7 +93,7 @@ fn a_node_that_has_met_one_that_hangs_is_not_foreign() {
                 node.table = others.cloned().collect::<Vec<_>>().into();
             }
         }
-        let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        let plan = redis_operator_plan::plan(&Topology::of(model.goal, &observed));
         assert_eq!(plan.step, step, "{plan:?}");
         let is_reset = |action: &Action| matches!(action, Action::Reset { .. });
         assert_eq!(plan.actions.iter().any(is_reset), keys == 0);
@@ -277,7 +277,7 @@ fn what_a_replica_has_is_not_given_up_with_what_is_lost() {
         let observed = model.observe();
         let id = |ordinal: u32| observed.pods[ordinal as usize].redis.as_ref().unwrap().id;
         let replica = |primary: u32| {
-            let copies = |pod: &&redis_operator::plan::Pod| {
+            let copies = |pod: &&redis_operator_plan::Pod| {
                 pod.redis.as_ref().is_some_and(|node| node.primary() == Some(id(primary)))
             };
             observed.pods.iter().find(copies).unwrap().ordinal
@@ -366,7 +366,7 @@ fn a_node_that_is_not_known_or_whose_slots_have_another_owner_is_foreign() {
         } else {
             observed.known.clear();
         }
-        let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        let plan = redis_operator_plan::plan(&Topology::of(model.goal, &observed));
         assert_eq!((plan.step, plan.actions), (Step::Wait(Wait::ForeignNode), vec![]));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redis_operator::plan::{Action, Link, Move, Observed, Plan, Step, Topology, Wait};
+use redis_operator_plan::{Action, Link, Move, Observed, Plan, Step, Topology, Wait};
 
 use super::{
     driver::{Operator, SLOTS, formed, primaries, reshape},
@@ -170,7 +170,7 @@ fn what_has_left_does_not_come_back() {
         (leaver.terminating, observed.replicas) = (terminating, Some(now));
         observed.pods.truncate(3);
         observed.pods.push(leaver.clone());
-        let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        let plan = redis_operator_plan::plan(&Topology::of(model.goal, &observed));
         assert_eq!(plan.replicas, replicas);
     }
 }
@@ -184,7 +184,7 @@ fn what_others_scale_away_comes_back() {
         model.scale(0);
         let mut observed = model.observe();
         observed.last_owners.clone_from(&owners);
-        let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        let plan = redis_operator_plan::plan(&Topology::of(model.goal, &observed));
         assert_eq!(Some(plan.replicas), owners.last().map(|last| last + 1));
         model.replicas = plan.replicas;
         model.step();
@@ -221,7 +221,7 @@ fn what_was_just_drained_is_not_removed_yet() {
             if model.plan().step == Step::Shrink {
                 removals += 1;
                 observed.leave_due = false;
-                let plan = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+                let plan = redis_operator_plan::plan(&Topology::of(model.goal, &observed));
                 assert_eq!(plan.step, Step::Wait(Wait::Gossip));
             }
             Operator::immortal().reconcile(&mut model);
@@ -265,7 +265,7 @@ fn slots_move_only_to_nodes_that_all_know() {
         model.step();
     }
     let mut observed = model.observe();
-    let plan_of = |observed: &Observed| redis_operator::plan::plan(&Topology::of(model.goal, observed));
+    let plan_of = |observed: &Observed| redis_operator_plan::plan(&Topology::of(model.goal, observed));
     assert!(moves(&plan_of(&observed)));
     let added = observed.pods[2].redis.as_ref().unwrap().id;
     let node = observed.pods[1].redis.as_mut().unwrap();
@@ -293,7 +293,7 @@ fn a_replica_that_cannot_store_what_it_gets_is_one_thing_to_wait_for() {
         let mut observed = model.observe();
         let nodes = observed.pods.iter_mut().filter_map(|pod| pod.redis.as_mut());
         nodes.filter(|node| node.link == Link::Up).for_each(|node| node.link = link);
-        let found = redis_operator::plan::plan(&Topology::of(model.goal, &observed));
+        let found = redis_operator_plan::plan(&Topology::of(model.goal, &observed));
         assert_eq!(found.step, Step::Wait(Wait::Sync), "{link:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Carries out plans on the model, and checks what holds for every plan.
 
-use redis_operator::plan::{Action, Member, Plan, Slots, Step, Topology};
+use redis_operator_plan::{Action, Member, Plan, Slots, Step, Topology};
 
 use super::model::Model;
 
@@ -261,7 +261,7 @@ fn check(model: &Model, plan: &Plan) {
     for pod in &observed.pods {
         let owns = pod.redis.as_ref().is_some_and(|node| !node.alone() && !node.slots().is_empty());
         assert!(!owns || pod.ordinal < plan.replicas, "{} still owns slots", pod.name);
-        let proved = pod.redis.as_ref().map_or(pod.ip.is_none(), redis_operator::plan::Node::blank);
+        let proved = pod.redis.as_ref().map_or(pod.ip.is_none(), redis_operator_plan::Node::blank);
         // Its node was forgotten: that happens only once it owns nothing and has no keys of its own.
         let mut tables =
             observed.pods.iter().filter_map(|pod| pod.redis.as_ref()).flat_map(|node| &node.table);
@@ -342,7 +342,7 @@ pub(crate) fn reshape(from: (u32, u32), to: (u32, u32), operator: &mut Operator)
 /// Ordinals of the pods whose nodes are primaries.
 pub(crate) fn primaries(model: &Model) -> Vec<u32> {
     let observed = model.observe();
-    let primary = |pod: &&redis_operator::plan::Pod| {
+    let primary = |pod: &&redis_operator_plan::Pod| {
         pod.redis.as_ref().is_some_and(|node| node.primary().is_none() && !node.slots().is_empty())
     };
     observed.pods.iter().filter(primary).map(|pod| pod.ordinal).collect()

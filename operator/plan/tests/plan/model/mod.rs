@@ -16,7 +16,7 @@ use std::{
     net::{IpAddr, Ipv4Addr},
 };
 
-use redis_operator::plan::{Copies, Goal, NodeId, Topology, Update};
+use redis_operator_plan::{Copies, Goal, NodeId, Topology, Update};
 
 /// How long a forgotten id stays banned, in rounds.
 const BAN: u64 = 30;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::{prelude::*, test_runner::RngSeed};
-use redis_operator::plan::Topology;
+use redis_operator_plan::Topology;
 
 use super::{
     driver::{Operator, SLOTS, formed, primaries},

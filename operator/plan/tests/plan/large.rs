@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redis_operator::plan::{
+use redis_operator_plan::{
     Goal, Link, Node, NodeId, Observed, Peer, Pod, SLOTS, Slots, Step, Topology, plan,
 };
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redis_operator::plan::{Action, NodeAddress, NodeId};
+use redis_operator_plan::{Action, NodeAddress, NodeId};
 
 use super::{BAN, Model, Redis, Refused, Slot};
 
