@@ -92,6 +92,8 @@ impl Story {
         model.hosts = (0..40).map(|ordinal| (ordinal * stride / 2 % hosts, zone(ordinal))).collect();
         model.settle(&mut Operator::immortal(), 60);
         model.fill();
+        // What users gave up is no loss.
+        model.writes = self.persistent && !self.accepts_loss;
         model.goal.size = self.target * per_shard;
         model.goal.accept_data_loss = self.accepts_loss;
         let mut operator = Operator { together: self.together, ..Operator::immortal() };
@@ -107,12 +109,14 @@ impl Story {
                                 && !model.is_only_copy(*ordinal)
                                 && model.can_elect_without(*ordinal)
                         };
-                        if self.persistent || survives() {
+                        let loses_nothing =
+                            if self.persistent { model.is_copied(*ordinal) } else { survives() };
+                        if loses_nothing {
                             model.replace(*ordinal, *starts_in);
                         }
                     }
                     Fault::CutOff(ordinal, rounds) => {
-                        if model.is_known(*ordinal) {
+                        if model.may_go(*ordinal) {
                             model.cut_off = BTreeSet::from([*ordinal]);
                             heals = round + *rounds as usize;
                         }
@@ -121,7 +125,7 @@ impl Story {
                     Fault::KillOperator(after) => operator.dies_after = Some(operator.acted + after),
                     Fault::Resize(shards) => model.goal.size = shards * per_shard,
                     Fault::CutOffTwo(one, two, rounds) => {
-                        if model.is_known(*one) && model.is_known(*two) {
+                        if model.may_go(*one) && model.may_go(*two) {
                             model.cut_off = BTreeSet::from([*one, *two]);
                             heals = round + *rounds as usize;
                         }
@@ -140,7 +144,11 @@ impl Story {
                         model.memory_limit = *limit;
                         unlimited = round + *rounds as usize;
                     }
-                    Fault::Terminate(ordinal, rounds) => model.terminate(*ordinal, *rounds),
+                    Fault::Terminate(ordinal, rounds) => {
+                        if model.is_copied(*ordinal) {
+                            model.terminate(*ordinal, *rounds);
+                        }
+                    }
                     Fault::Update => model.template = round as u32 + 100,
                     Fault::BreakTemplate => {
                         model.template = round as u32 + 200;

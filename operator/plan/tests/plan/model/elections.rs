@@ -6,20 +6,40 @@ use redis_operator_plan::NodeId;
 
 use super::{COOLDOWN, Model, ROUND_SECONDS, Redis, VOTE_ROUNDS};
 
+/// Seconds until a primary that is heard of no more counts as failed.
+const DETECTED: u64 = 2 * ROUND_SECONDS;
+
 impl Model {
+    /// The replica that heard of its primary last stands first: Redis ranks them by the offset of what they have.
     pub(super) fn elect(&mut self) {
-        for ordinal in self.ordinals() {
+        let mut ranked = self.ordinals();
+        ranked.sort_by_key(|ordinal| self.pods[ordinal].redis.down);
+        for ordinal in ranked {
             let Some(primary) = self.pods[&ordinal].redis.primary else { continue };
-            if !self.up(ordinal)
+            if !self.may_stand(ordinal)
                 || self.connected(ordinal, primary)
-                || self.pods[&ordinal].redis.down < 2 * ROUND_SECONDS
-                || self.pods[&ordinal].redis.fresh
-                || self.pods[&ordinal].redis.held
+                || self.pods[&ordinal].redis.down < DETECTED
+                || self.is_outranked(ordinal, primary)
             {
                 continue;
             }
             self.stand_for_election(ordinal, primary);
         }
+    }
+
+    pub(super) fn may_stand(&self, ordinal: u32) -> bool {
+        let redis = &self.pods[&ordinal].redis;
+        self.up(ordinal) && !redis.fresh && !redis.held
+    }
+
+    /// Whether another replica of its primary has newer data, and stands once the failure is detected.
+    fn is_outranked(&self, ordinal: u32, primary: NodeId) -> bool {
+        self.pods.iter().any(|(other, pod)| {
+            pod.redis.primary == Some(primary)
+                && pod.redis.down < DETECTED
+                && self.may_stand(*other)
+                && self.connected(ordinal, pod.redis.id)
+        })
     }
 
     /// Asks for votes, and says whether they were enough.

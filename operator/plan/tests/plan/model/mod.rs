@@ -58,6 +58,8 @@ struct Redis {
     meets: BTreeSet<IpAddr>,
     /// Not promoted, and takes no writes, until it is started again.
     held: bool,
+    /// Started, or without the majority, in the last round: it takes no writes yet.
+    rejoins: bool,
     /// Number of function libraries.
     libraries: u64,
 }
@@ -229,6 +231,7 @@ impl Model {
             banned: BTreeMap::new(),
             meets: BTreeSet::new(),
             held: false,
+            rejoins: true,
             libraries: 0,
         }
     }
@@ -245,6 +248,7 @@ impl Model {
                 meets: BTreeSet::new(),
                 banned: BTreeMap::new(),
                 held: false,
+                rejoins: true,
                 ..old.redis
             }
         } else {
@@ -358,6 +362,20 @@ impl Model {
         copies.all(|copy| copy.redis.owner == pod.redis.owner)
     }
 
+    /// Whether a replica of this node has what clients wrote to it. Where none has, Redis elects the best of them nevertheless.
+    pub(crate) fn is_copied(&self, ordinal: u32) -> bool {
+        let Some(pod) = self.pods.get(&ordinal).filter(|_| self.writes) else { return true };
+        let copies = || self.pods.iter().filter(|(_, copy)| copy.redis.primary == Some(pod.redis.id));
+        let is_complete =
+            |(other, copy): (&u32, &Slot)| self.may_stand(*other) && copy.redis.keys == pod.redis.keys;
+        copies().next().is_none() || copies().any(is_complete)
+    }
+
+    /// Whether a successor of this node knows its slots and has its keys.
+    pub(crate) fn may_go(&self, ordinal: u32) -> bool {
+        self.is_known(ordinal) && self.is_copied(ordinal)
+    }
+
     /// Puts two keys into every slot, at its owner.
     pub(crate) fn fill(&mut self) {
         for pod in self.pods.values_mut().filter(|pod| pod.redis.primary.is_none()) {
@@ -393,7 +411,8 @@ impl Model {
         self.up(ordinal) && !self.silent && !self.group.contains(&ordinal)
     }
 
-    /// Clients write to every primary that reaches a majority. What is acknowledged is in its append-only file.
+    /// Clients write to every primary that knows an owner of every slot, and has reached a majority for a round: Redis refuses writes
+    /// for up to five seconds after it came back, in which it hears of its successor. What is acknowledged is in its append-only file.
     fn write(&mut self) {
         let round = u8::try_from(2 + self.round % 250).unwrap();
         for ordinal in self.ordinals() {
@@ -402,18 +421,17 @@ impl Model {
             let reached =
                 owners.iter().filter(|owner| **owner == redis.id || self.connected(ordinal, **owner)).count();
             let slots = redis.slots_of(redis.id);
-            if !self.up(ordinal) || redis.primary.is_some() || redis.held || reached * 2 <= owners.len() {
-                continue;
+            let has_majority = self.up(ordinal) && reached * 2 > owners.len();
+            let is_covered = redis.owner.iter().all(Option::is_some);
+            let refuses = redis.primary.is_some() || redis.held || redis.rejoins || !is_covered;
+            let redis = &mut self.pods.get_mut(&ordinal).unwrap().redis;
+            redis.rejoins = !has_majority;
+            let slot = slots.get(usize::try_from(self.round).unwrap() % slots.len().max(1));
+            let Some(slot) = slot.filter(|slot| !redis.migrating.contains_key(slot)) else { continue };
+            if has_majority && !refuses {
+                redis.keys.insert((*slot, round));
+                self.acknowledged.insert((*slot, round));
             }
-            let Some(slot) = slots.get(usize::try_from(self.round).unwrap() % slots.len().max(1)) else {
-                continue;
-            };
-            if redis.migrating.contains_key(slot) {
-                continue;
-            }
-            self.acknowledged.insert((*slot, round));
-            let key = (*slot, round);
-            self.pods.get_mut(&ordinal).unwrap().redis.keys.insert(key);
         }
     }
 
@@ -457,6 +475,7 @@ impl Model {
                     meets: BTreeSet::new(),
                     banned: BTreeMap::new(),
                     held: false,
+                    rejoins: true,
                     ..volume
                 });
                 self.made += 1;
