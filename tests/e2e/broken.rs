@@ -15,9 +15,6 @@ use crate::small::{PLAIN, Version, published};
 
 /// From the moment at which the cluster shows a fault to the end of `upgrade`.
 const SOON: Duration = Duration::from_secs(10);
-/// The same where the cluster shows it while OLM still carries out the plan: only the version that misses something, some seconds
-/// later, makes it a cause.
-const AFTER_THE_PLAN: Duration = Duration::from_secs(20);
 /// The same where the fault can pass by itself, as an image that is pushed a moment later.
 const AFTER_A_WHILE: Duration = Duration::from_secs(30);
 
@@ -94,7 +91,7 @@ const FAULTS: [Fault; 5] = [
         names: ("taken_names_of_a_crd_are_said_under_olm", "crd-names-taken"),
         change: ("---\napiVersion: apps/v1", NEW_CRD),
         beside: OTHER_CRD,
-        shown: ("customresourcedefinitions", "KindConflict", AFTER_THE_PLAN),
+        shown: ("customresourcedefinitions", "KindConflict", SOON),
         after: &[
             "delete",
             "customresourcedefinitions",

@@ -295,16 +295,20 @@ fn requirements(seen: &Observation, csv: Doc<'_>, since: Option<i64>) -> Option<
         });
     }
     let is_alongside = |one: &Doc<'_>| one.text("/message").contains("installed alongside");
-    let mut crds = unmet
-        .iter()
-        .copied()
-        .filter(|one| one.text("/kind") == "CustomResourceDefinition" && !is_alongside(one));
-    if let Some(one) = crds.find(|one| !serves(seen, csv, one.text("/name"))).filter(|_| settled) {
-        let taken = names_taken(seen, &format!("`{}`", csv.name()), one.text("/name"));
-        let shown = |cause: Cause| {
-            cause.shown(csv, "status.requirementStatus[].message", one.text("/message"), since)
-        };
-        return Some(taken.map_or_else(|| crd(csv, one, since), shown));
+    let is_unserved = |one: &&Doc<'_>| {
+        one.text("/kind") == "CustomResourceDefinition"
+            && !is_alongside(one)
+            && !serves(seen, csv, one.text("/name"))
+    };
+    let taken = unmet.iter().filter(is_unserved).find_map(|one| {
+        let taken = names_taken(seen, &format!("`{name}`"), one.text("/name"))?;
+        Some(taken.shown(csv, field, one.text("/message"), since))
+    });
+    if taken.is_some() {
+        return taken;
+    }
+    if let Some(one) = unmet.iter().find(is_unserved).filter(|_| settled) {
+        return Some(crd(csv, *one, since));
     }
     let apis = unmet.iter().copied().find(|one| one.text("/kind") == "APIService");
     if let Some(one) = apis.filter(|_| settled) {
@@ -415,7 +419,7 @@ fn serves(seen: &Observation, csv: Doc<'_>, name: &str) -> bool {
     crd.holding("Established").is_some() && versions.all(served)
 }
 
-/// A CRD that exists and is not served, since another one has its kind or another name of it.
+/// A CRD that exists and is not served, since another one has its kind or another name of it: that no step of a plan changes.
 pub(super) fn names_taken(seen: &Observation, needed_by: &str, crd: &str) -> Option<Cause> {
     let found = seen.get("CustomResourceDefinition", "", crd)?;
     let why = found.condition("NamesAccepted").filter(|accepted| !accepted.is_true)?;
@@ -426,6 +430,7 @@ pub(super) fn names_taken(seen: &Observation, needed_by: &str, crd: &str) -> Opt
     );
     Some(
         Cause::new(&codes::CRD_NAMES_TAKEN, found.reference(), text)
+            .finally(true)
             .shown(found, "status.conditions[NamesAccepted].message", why.message, why.since)
             .repair(
                 "kubectl get crd -o 'custom-columns=NAME:.metadata.name,KIND:.spec.names.kind,SINGULAR:.spec.names.singular,SHORT:.spec.names.shortNames'",

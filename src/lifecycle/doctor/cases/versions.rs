@@ -169,20 +169,23 @@ fn the_names_of_a_crd_are_taken() {
         "(KindConflict): \"Queue\" is already in use",
         vec![installed(), group(), catalog("READY"), pending.clone(), crd.clone()],
     );
+    let plan = |status: &Value| {
+        let spec = json!({"clusterServiceVersionNames": ["demo.v1"], "approved": true});
+        object(OLM, "InstallPlan", "install-1", json!({"spec": spec, "status": status}))
+    };
+    // No later step of the plan changes it, so that it is said at once, and a wait does not wait for it.
+    pending["status"]["lastTransitionTime"] = json!("2026-01-01T00:59:59Z");
+    let plan_goes_on = plan(&json!({"phase": "Installing"}));
+    let diagnosis =
+        look(vec![installed(), group(), catalog("READY"), pending.clone(), crd.clone(), plan_goes_on]);
+    assert_eq!(diagnosis.causes[0].code, "crd-names-taken");
+    assert_eq!(diagnosis.causes[0].patience(), std::time::Duration::ZERO);
     // OLM calls it an error of custom resources, and gives the plan up after a minute.
     let said = "error validating existing CRs against new CRD's schema for \"queues.example.com\": the server could not find the requested resource";
     for (phase, message) in
         [("Installing", format!("retrying execution due to error: {said}")), ("Failed", said.to_owned())]
     {
-        let plan = object(
-            OLM,
-            "InstallPlan",
-            "install-1",
-            json!({
-                "spec": {"clusterServiceVersionNames": ["demo.v1"], "approved": true},
-                "status": {"phase": phase, "message": message},
-            }),
-        );
+        let plan = plan(&json!({"phase": phase, "message": message}));
         let objects = vec![installed(), group(), catalog("READY"), pending.clone(), crd.clone(), plan];
         let repairs = look(objects.clone()).causes[0].repair.clone();
         let is_again = |one: &Repair| one.command.to_string().contains("--subresource status");
