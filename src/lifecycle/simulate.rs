@@ -165,7 +165,12 @@ impl Simulation {
         &mut self.store
     }
 
-    /// Everything that happened since the last call.
+    /// Keeps what happens from now on for [`Simulation::events`].
+    pub fn keep_events(&mut self) {
+        self.store.keep_events();
+    }
+
+    /// What happened since the last call, or since [`Simulation::keep_events`].
     pub fn events(&mut self) -> Vec<Event> {
         self.store.take_events()
     }

@@ -35,6 +35,7 @@ pub(crate) fn recorded(trace: &Trace) -> Sequences {
 /// What the simulation does when the same is done to it.
 pub(crate) fn simulated(trace: &Trace) -> Sequences {
     let mut world = World { trace, olm: Simulation::new(registry(trace)), stopped: None };
+    world.olm.keep_events();
     let mut seen = Sequences::default();
     let mut end = 0;
     for (at, entry) in trace.entries.iter().enumerate() {

@@ -521,6 +521,7 @@ impl World {
     /// The Deployments that served and were taken away after something was done, and whether they are back.
     fn gone_after(&self, deeds: &[Deed]) -> BTreeMap<Key, bool> {
         let mut cluster = self.cluster.clone();
+        cluster.keep_events();
         let mut is_removing = false;
         for deed in deeds {
             is_removing = deed.done(&mut cluster, is_removing);

@@ -26,12 +26,10 @@ pub enum EventKind {
     Deleted,
 }
 
-/// Something that happened.
+/// A change of an object.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// When.
-    pub at: Duration,
-    /// What.
+    /// What happened.
     pub kind: EventKind,
     /// The object as it is now, or was last.
     pub object: Value,
@@ -44,8 +42,9 @@ pub struct Store {
     objects: BTreeMap<Key, Value>,
     now: Duration,
     version: u64,
+    /// What happened, if somebody asks for it: each event is a copy of an object.
     #[serde(skip)]
-    events: Vec<Event>,
+    events: Option<Vec<Event>>,
 }
 
 /// Objects are saved as a list of documents, which know their keys themselves.
@@ -93,8 +92,12 @@ impl Store {
         EPOCH * 1000 + i64::try_from(self.now.as_millis()).unwrap_or(i64::MAX / 2)
     }
 
+    pub(super) fn keep_events(&mut self) {
+        self.events.get_or_insert_default();
+    }
+
     pub(super) fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
+        self.events.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Every object, sorted.
@@ -215,7 +218,9 @@ impl Store {
     }
 
     fn happened(&mut self, kind: EventKind, object: &Value) {
-        self.events.push(Event { at: self.now, kind, object: object.clone() });
+        if let Some(events) = &mut self.events {
+            events.push(Event { kind, object: object.clone() });
+        }
     }
 
     /// Five letters for a generated name, different each time and the same in each run.
