@@ -748,11 +748,9 @@ fn roles(topology: &Topology<'_>) -> Found {
         }
         return act(Step::Roles, vec![Action::Reset { node }]);
     }
-    // A replica that is elected before it hears of its primary's last slots has keys of slots that it does not own, and Redis makes
-    // nothing of a primary with keys. Their owner has them, as it was the only one to have served them since.
-    let stale = idle.iter().find(|member| member.node.keys > 0 && topology.serves());
-    if let Some(node) = stale.and_then(Member::address) {
-        return act(Step::Roles, vec![Action::Empty { node }]);
+    let mut with_keys = idle.iter().filter(|member| member.node.keys > 0);
+    if let Some(emptied) = with_keys.find_map(|member| empty(topology, Step::Roles, member)) {
+        return Some(emptied);
     }
     let next = topology.next_primary();
     let mut actions = vec![];
@@ -922,6 +920,13 @@ fn moves(topology: &Topology<'_>) -> Found {
     if moves.is_empty() { wait(reason) } else { act(Step::Move, moves) }
 }
 
+/// Empties a primary without slots. A replica that is elected before it hears of its primary's last slots has their keys, and Redis
+/// neither resets a primary with keys nor makes it a replica. The owner of the slots has the keys: nobody else has served them since.
+fn empty(topology: &Topology<'_>, step: Step, member: &Member<'_>) -> Found {
+    let node = member.address().filter(|_| topology.serves())?;
+    Some((step, vec![Action::Empty { node }]))
+}
+
 /// Removes one drained member: the others forget it first, then it is reset, so that it cannot rejoin by itself.
 fn shrink(topology: &Topology<'_>) -> Found {
     let mut leavers = topology.core.iter().rev().filter(|member| !stays(topology, member)).peekable();
@@ -937,11 +942,7 @@ fn shrink(topology: &Topology<'_>) -> Found {
     };
     let Some(leaver) = leavers.find(free) else { return wait(Wait::Gossip) };
     if leaver.is_primary() && leaver.node.keys > 0 {
-        // As in `roles`: keys of slots that their owner has. Redis would refuse to reset it.
-        if !topology.serves() {
-            return wait(Wait::ForeignNode);
-        }
-        return act(Step::Shrink, leaver.address().map(|node| Action::Empty { node }).into_iter().collect());
+        return empty(topology, Step::Shrink, leaver).or_else(|| wait(Wait::ForeignNode));
     }
     if !topology.observed.leave_due {
         // It still redirects clients to the new owners of its slots, also if it has become a replica meanwhile.
