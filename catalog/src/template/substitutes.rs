@@ -197,8 +197,14 @@ fn substitute(
     let mut mentions = names.entries.get(base).cloned().unwrap_or_default();
     mentions.sort_unstable();
     mentions.dedup();
+    names.added += mentions
+        .iter()
+        .filter(|(channel, at)| *catalog.channels[*channel].entries[*at].name == **base)
+        .count();
     if names.added > MOST_ADDED {
-        return fail(format!("the substitutions would add more than {MOST_ADDED} entries to the channels"));
+        return fail(format!(
+            "the substitutions would add more than {MOST_ADDED} entries to the channels: apply some of them in a second template, to the catalog that the first one makes"
+        ));
     }
     for (channel, at) in mentions {
         let entries = &mut catalog.channels[channel].entries;
@@ -212,7 +218,6 @@ fn substitute(
             edges.skips.push(base.clone().into());
             names.mention(&edges, (channel, entries.len()));
             entries.push(edges);
-            names.added += 1;
         } else if *entry.replaces == **base {
             entry.replaces = new.name.clone();
             entry.skips.push(base.clone().into());
