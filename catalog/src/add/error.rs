@@ -250,6 +250,9 @@ impl AddError {
             Self::NotHigher { .. } => "use the policy `semver` or `semver-skippatch`, which find its place",
             Self::UnknownVersion { .. } | Self::Channel { .. } => "`catalog validate` lists what is wrong",
             Self::Twice { .. } => "merge them into one and remove the other, then run the command again",
+            Self::Breaks { source: GraphError::SkipRange { .. }, .. } => {
+                "write `olm.skipRange` in the ClusterServiceVersion as a range of versions, such as `>=1.0.0 <1.2.0`"
+            }
             Self::Breaks { .. } => {
                 "its edges and those of its neighbours do not fit together: choose a version policy with --policy, or edit the channel by hand"
             }

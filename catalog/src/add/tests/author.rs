@@ -82,6 +82,9 @@ fn edges_need_to_fit_together_only_when_all_bundles_are_there() {
     let error = change_by(&two_heads, &in_stable(None)).unwrap_err();
     assert!(matches!(&error, AddError::Breaks { bundle, .. } if bundle == "redis.v1.0.2"), "{error}");
     assert!(error.help().unwrap().contains("--policy"));
+    let no_range = [with_edges("1.0.0", "", &[], ""), with_edges("1.1.0", "", &[], "<=v1.0.0")];
+    let error = change_by(&no_range, &in_stable(None)).unwrap_err();
+    assert!(error.help().unwrap().starts_with("write `olm.skipRange` in the ClusterServiceVersion"));
 }
 
 #[test]
