@@ -8,6 +8,15 @@ use serde::Serialize;
 
 use crate::shell::{Command, Reach, json_as_text};
 
+/// The first of many things, and how many more there are.
+pub(crate) fn first_of<T: AsRef<str>>(all: &[T], most: usize) -> String {
+    let first: Vec<&str> = all.iter().take(most).map(AsRef::as_ref).collect();
+    match all.len() - first.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
 /// Text with commands in it.
 ///
 /// ```
@@ -193,6 +202,13 @@ mod tests {
 
     use super::*;
     use crate::shell::command;
+
+    #[test]
+    fn of_many_things_the_first_are_listed() {
+        assert_eq!(first_of::<&str>(&[], 2), "");
+        assert_eq!(first_of(&["a", "b"], 2), "a, b");
+        assert_eq!(first_of(&["a", "b", "c", "d"], 2), "a, b and 2 more");
+    }
 
     #[test]
     fn what_is_only_about_kubectl_is_left_out_on_a_simulated_cluster() {

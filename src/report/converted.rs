@@ -11,6 +11,10 @@ use super::{Answer, json, pretty, printable};
 use crate::actions::convert::Converted;
 use crate::exit::Exit;
 use crate::progress;
+use crate::sentence::first_of;
+
+/// So many channels of a bundle are listed.
+const MOST_CHANNELS: usize = 10;
 
 impl Answer for Converted {
     fn json(&self) -> String {
@@ -40,8 +44,9 @@ impl Answer for Converted {
         }
         for bundle in bundles {
             let directory = self.output_dir.join(&bundle.directory).display().to_string();
-            let channels = printable(&bundle.channels.join(", ")).into_owned();
-            writeln!(out, "{} in {} ({channels})", printable(&bundle.csv), printable(&directory))?;
+            let channels = first_of(&bundle.channels, MOST_CHANNELS);
+            let (csv, channels) = (printable(&bundle.csv), printable(&channels));
+            writeln!(out, "{csv} in {} ({channels})", printable(&directory))?;
         }
         Ok(())
     }

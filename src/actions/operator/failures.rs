@@ -13,7 +13,7 @@ use crate::lifecycle::decide::Stuck;
 use crate::lifecycle::doctor::{self, Scope, diagnose};
 use crate::lifecycle::engine::{Account, ContentError, EngineError, Planned};
 use crate::lifecycle::sources::Origin;
-use crate::sentence::{Help, Sentence};
+use crate::sentence::{Help, Sentence, first_of};
 use crate::shell::command;
 
 /// Whether a verb timed out before the doctor had found out why.
@@ -96,17 +96,13 @@ fn done_so_far(done: &[Planned]) -> String {
     };
     let lines: Vec<String> =
         done.iter().map(|one| format!("{} {}", past(one.verb), one.key.placed())).collect();
-    match lines.len() {
-        0 => NOTHING_CHANGED.to_owned(),
-        // Enough to know where it was.
-        count if count > MOST_TOLD => {
-            format!("done: {} and {} more", lines[..MOST_TOLD].join(", "), count - MOST_TOLD)
-        }
-        _ => format!("done: {}", lines.join(", ")),
+    match lines.is_empty() {
+        true => NOTHING_CHANGED.to_owned(),
+        false => format!("done: {}", first_of(&lines, MOST_TOLD)),
     }
 }
 
-/// The writes that are named when a command is interrupted.
+/// The writes that are named when a command is interrupted: enough to know where it was.
 const MOST_TOLD: usize = 12;
 
 /// What a verb had still to do, as a sentence says it. That it has waited for something is no news where it timed out.
@@ -117,13 +113,9 @@ fn left_to_do(account: &Account, exit: Exit) -> Option<String> {
         |one: &&String| one.split('`').nth(1).is_some_and(|name| awaited.contains(&format!("`{name}`")));
     let left = &left[usize::from(left.first().filter(is_awaited).is_some())..];
     let wait = (exit == Exit::Interrupted && !awaited.is_empty()).then(|| format!("wait for {awaited}"));
-    let told = left.len().min(MOST_TOLD);
-    let steps: Vec<&str> = wait.iter().chain(&left[..told]).map(String::as_str).collect();
-    match (steps.join(", "), left.len() - told) {
-        (steps, 0) if steps.is_empty() => None,
-        (steps, 0) => Some(format!("left: {steps}")),
-        (steps, more) => Some(format!("left: {steps} and {more} more")),
-    }
+    let most = MOST_TOLD + usize::from(wait.is_some());
+    let steps: Vec<&str> = wait.iter().chain(left).map(String::as_str).collect();
+    (!steps.is_empty()).then(|| format!("left: {}", first_of(&steps, most)))
 }
 
 /// How a verb's failure ends the command, and the way out.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::doc::Doc;
 use super::observation::Observation;
 use super::{Cause, Repair, codes, deletions};
+use crate::sentence::first_of;
 use crate::shell::{Command, command};
 
 /// How long the objects of one `kubectl apply` may be apart.
@@ -129,10 +130,7 @@ const MOST_NAMED: usize = 20;
 
 /// Names in a sentence, the first ones of many.
 fn some(names: &[&str]) -> String {
-    let first: Vec<String> = names.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect();
-    let more = names.len() - first.len();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    first.join(", ") + &more
+    first_of(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>(), MOST_NAMED)
 }
 
 /// Deletes all groups but one; of very many, the first ones.
