@@ -50,7 +50,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         }
         Err(error) => return report::usage(&error),
     }
-    // Who changes a cluster or a registry ends in order, and says what was done; from the first moment on.
+    // A command that changes a cluster or a registry must end in order and say what was done, from its first moment on.
     let early = cli::may_reach_out(&args).then(interrupt::work);
     let args = cli::as_server(cli::as_help(cli::with_cluster_flags_last(cli::without_plugin_word(args))));
     let (cli, checked) = match cli::Cli::read(&args) {

@@ -9,7 +9,7 @@ static SHOWN: OnceLock<fn(&str)> = OnceLock::new();
 
 /// Shows every request of the process from now on, one line each.
 pub fn show(line: fn(&str)) {
-    // Who was first stays: there is one command line.
+    // The first value stays: a process has one command line.
     let _ = SHOWN.set(line);
 }
 

@@ -33,7 +33,7 @@ pub struct Terms {
     pub namespace: String,
     /// Its name: one for all replicas of an operator.
     pub name: String,
-    /// Who this replica is: different for each, such as the name of its pod.
+    /// The identity of this replica, unique among the replicas, such as the name of its pod.
     pub identity: String,
     /// How long others wait after the last change that they saw.
     pub duration: Duration,

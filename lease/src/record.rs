@@ -1,4 +1,4 @@
-//! Who holds the Lease, and when it may be taken: pure, with the time given.
+//! The holder of the Lease, and when others may take it: pure, with the time given.
 
 use std::time::{Duration, Instant};
 

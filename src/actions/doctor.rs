@@ -443,7 +443,7 @@ fn collected(
                 failure.help(format!("this is a simulated cluster: pass --simulate {}", path.display()))
             );
         }
-        // Who reads only a part of an input does not know what is not in it.
+        // If only a part of an input is read, what is missing there may be in the rest.
         let is_input = |problem: &&NotSeen| paths.iter().any(|path| problem.what == name_of(path));
         if let Some(NotSeen { what, why }) = problems.iter().find(is_input) {
             let source = io::Error::other(why.clone());

@@ -282,7 +282,7 @@ pub fn run(request: Request) -> Result<Initial, Failure> {
         next += &format!(" --version {}", argument(version.as_deref().or(of_csv).unwrap_or("0.1.0")));
     }
     let of_crate = || found.cargo.and_then(CargoFile::name_and_version).map(|(name, _)| name);
-    // Beside another package file the bundle is that one's.
+    // A bundle next to another package file was made from that file.
     let is_first = !directory.join(PACKAGE_FILE).exists();
     let package = found.annotated_package.clone().or_else(|| found.package.clone());
     let package = package.or_else(of_crate).filter(|_| is_first);

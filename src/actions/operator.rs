@@ -51,7 +51,7 @@ pub struct Target {
     pub all_namespaces: bool,
     /// The kubeconfig; none for the usual places.
     pub kubeconfig: Option<PathBuf>,
-    /// Who asks, where it is not the user of the context.
+    /// The user to impersonate, if not the user of the context.
     pub impersonation: Impersonation,
     /// The file with the state of a simulated cluster; none for a real one.
     pub simulate: Option<PathBuf>,
@@ -72,7 +72,7 @@ impl Target {
     }
 }
 
-/// What came of a verb.
+/// The result of a verb.
 #[derive(Debug)]
 pub enum Outcome {
     /// An operator.

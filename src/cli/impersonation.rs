@@ -5,7 +5,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 use crate::lifecycle::kubernetes::Impersonation;
 
-/// Who asks the cluster.
+/// Flags that impersonate another user.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cluster")]
 pub(super) struct ImpersonationFlags {

@@ -11,7 +11,7 @@ use crate::limits::Limits;
 
 /// How much is read at once, in bytes.
 const PIECE: u64 = 1 << 20;
-/// So many pieces are read before somebody wants them.
+/// The most pieces that are read ahead of the reader.
 const AHEAD: usize = 4;
 /// How often to look whether the time is over.
 const POLL: Duration = Duration::from_millis(20);
@@ -48,7 +48,7 @@ impl Pipe {
                 let mut piece = Vec::new();
                 let read = file.by_ref().take(PIECE).read_to_end(&mut piece);
                 let is_end = read.is_err() || piece.is_empty();
-                // Who does not read any more does not hear it.
+                // The reader is gone: nobody needs the error.
                 let is_heard = sender.send(read.map(|_| piece)).is_ok();
                 if is_end || !is_heard {
                     return;

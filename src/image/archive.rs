@@ -73,7 +73,7 @@ pub enum ArchiveError {
     Busy {
         /// The file.
         path: PathBuf,
-        /// Who it is.
+        /// Which process writes.
         source: io::Error,
     },
     /// Another image would be lost.

@@ -41,7 +41,7 @@ pub(super) fn is_inherited(error: &EngineError) -> bool {
     matches!(error, EngineError::Stuck(stuck) if stuck.code == doctor::CSV_DELETED)
 }
 
-/// So many writes of others in a row may come in between before it is given up: about a quarter of a minute.
+/// The most writes of others in a row that may come in between before a write is given up: about a quarter of a minute.
 const MOST_OVERTAKEN: u32 = 12;
 /// The pauses after writes of others begin with this and double.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -267,7 +267,7 @@ pub struct Engine<'e> {
     pub cluster: &'e mut dyn Cluster,
     /// What catalogs offer.
     pub catalogs: &'e dyn Catalogs,
-    /// Who is told.
+    /// Is told about progress.
     pub progress: &'e dyn Progress,
     /// How long, and what.
     pub options: Options,

@@ -19,7 +19,7 @@ use super::rights::Right;
 use crate::sentence::Sentence;
 use crate::shell::command;
 
-/// What came of a repair.
+/// The result of a repair.
 enum Outcome {
     /// It was done, or would be.
     Done(Sentence),
@@ -210,7 +210,7 @@ impl Engine<'_> {
             again["spec"]["startingCSV"] = installed.into();
         }
         let right = |verb, name| Right::new(verb, &known::SUBSCRIPTION, &key.namespace, name);
-        // Who creates something has to be allowed to give it any name.
+        // The right to create cannot be limited to a name.
         self.need([right("delete", key.name.as_str()), right("create", "")])?;
         self.delete_exactly(&known::SUBSCRIPTION, &document)?;
         let created = self

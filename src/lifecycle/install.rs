@@ -510,7 +510,7 @@ impl Engine<'_> {
     ) -> Result<(), EngineError> {
         let everywhere = match self.cluster.list(&known::CSV, None) {
             Ok(found) => found,
-            // Who sees one namespace alone hears it from OLM.
+            // A user who may read only one namespace learns it from OLM.
             Err(ClusterError::Forbidden { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         };

@@ -100,7 +100,7 @@ pub struct Choice {
     pub kubeconfig: Option<PathBuf>,
     /// The context; none for the current one.
     pub context: Option<String>,
-    /// Who asks, where it is not the user of the context.
+    /// The user to impersonate, if not the user of the context.
     pub impersonation: Impersonation,
     /// Whether nobody is there to answer a credential plugin, or to read what it says.
     pub is_unattended: bool,
@@ -218,7 +218,7 @@ pub struct Kubernetes {
     clock: Arc<ServerClock>,
     /// Whether the server has ever answered.
     reached: AtomicBool,
-    /// Who asks.
+    /// The user to impersonate.
     credentials: Credentials,
     /// What ends the command.
     limits: Limits,
@@ -772,7 +772,7 @@ impl Cluster for Kubernetes {
             }},
         });
         match self.create(&reviews, &review) {
-            // Who is not told is not kept from trying.
+            // If the review fails, the verb is tried nevertheless.
             Ok(answer) => Ok(answer.pointer("/status/allowed") != Some(&Value::Bool(false))),
             Err(error @ (ClusterError::Interrupted | ClusterError::TimedOut { .. })) => Err(error),
             Err(_) => Ok(true),

@@ -179,7 +179,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Who uses a CRD: an operator that owns or requires it, or custom resources.
+    /// A user of a CRD: an operator that owns or requires it, or custom resources.
     fn user_of(&mut self, crd: &str, current: &Current) -> Result<Option<String>, EngineError> {
         let csvs = match self.cluster.list(&known::CSV, None) {
             Err(ClusterError::Forbidden { .. }) => Vec::new(),

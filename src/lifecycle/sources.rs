@@ -265,7 +265,7 @@ impl Engine<'_> {
     /// It has no OLM, or does not answer.
     pub fn catalog_sources_are_served(&mut self, namespace: &str) -> Result<(), EngineError> {
         match self.cluster.list(&known::CATALOG_SOURCE, Some(namespace)) {
-            // Who may not list them may still make one.
+            // A user without the right to list them may still create one.
             Ok(_) | Err(ClusterError::Forbidden { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -467,7 +467,7 @@ impl Engine<'_> {
     fn namespace_item(&mut self, namespace: &str) -> Result<Option<Item>, EngineError> {
         let found = match self.cluster.get(&known::NAMESPACE, "", namespace) {
             Ok(found) => found.filter(made_here),
-            // Who may not look has not made it either.
+            // A user without the right to read it did not create it.
             Err(ClusterError::Forbidden { .. }) => None,
             Err(error) => return Err(error.into()),
         };

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::progress;
 use crate::sentence::first_of;
 
-/// So many channels of a bundle are listed.
+/// The most channels that are listed of a bundle.
 const MOST_CHANNELS: usize = 10;
 
 impl Answer for Converted {

@@ -67,7 +67,7 @@ pub(super) fn diagnosis_text(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::
     out.flush()
 }
 
-/// So many causes are told, and so much that shows one or follows from it: people begin with the first few.
+/// The most causes that are printed, and the most evidence and consequences of one: people begin with the first few.
 const MOST_CAUSES: usize = 100;
 const MOST_SHOWN: usize = 20;
 

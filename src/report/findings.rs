@@ -59,7 +59,7 @@ pub(super) fn findings_json(findings: &[Finding]) -> (Vec<json::Finding>, Option
     (shown(findings).into_iter().map(finding_json).collect(), left_out(findings))
 }
 
-/// So many findings, errors before warnings, in the order that they have.
+/// The findings in their order, errors before warnings, at most so many.
 fn worst(findings: Vec<&Finding>, most: usize) -> Vec<&Finding> {
     let mut shown: Vec<_> = findings.into_iter().enumerate().collect();
     if shown.len() > most {

@@ -1,6 +1,6 @@
 //! The custom resources of a cluster against new schemas: what is refused or pruned, counted, each kind of problem once.
 //!
-//! Who has the objects hands them over one by one; nothing here knows a cluster.
+//! The caller passes the objects one by one; nothing here knows a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 

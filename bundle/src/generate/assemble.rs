@@ -1,6 +1,6 @@
 //! Puts the ClusterServiceVersion together.
 //!
-//! Who has the say, first to last: the command line, the package file, the manifests, the base, Chart.yaml, Cargo.toml, our
+//! Precedence of sources, first to last: the command line, the package file, the manifests, the base, Chart.yaml, Cargo.toml, our
 //! own defaults. What the manifests decide (what runs, what it may do, which APIs it brings) the base can add to, never change.
 
 use std::collections::BTreeSet;

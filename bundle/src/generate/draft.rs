@@ -32,12 +32,12 @@ impl From<&str> for PathStep {
 /// Where a value comes from: who said it, and where that is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// Who said it.
+    /// Which source.
     pub by: By,
     at: Option<(&'a Source<'a>, Span)>,
 }
 
-/// Who has the say over a value.
+/// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum By {

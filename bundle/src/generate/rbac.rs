@@ -499,7 +499,7 @@ impl<'o, 'm> Join<'o, 'm> {
     }
 }
 
-/// Who loses what, in words.
+/// Which account loses which rights, in words.
 fn losses(subjects: &[&Node<'_>], role: Option<Object<'_, '_>>, binding: &Object<'_, '_>) -> String {
     let text = |subject: &Node<'_>, key| subject.get(key).and_then(Node::as_str).unwrap_or("").to_owned();
     let named = |own: &&Node<'_>| match ServiceAccount::of(own) {

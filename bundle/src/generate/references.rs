@@ -97,7 +97,7 @@ fn lacking(
     }
 }
 
-/// Who could make a Secret or ConfigMap that nothing in the bundle makes.
+/// Where a Secret or ConfigMap can come from that nothing in the bundle creates.
 fn help(objects: &Objects<'_>, kind: &str, name: &str) -> String {
     let issued = |certificate: &&Object<'_, '_>| {
         certificate.kind() == "Certificate" && certificate.text(steps!("spec", "secretName")) == name

@@ -79,7 +79,7 @@ struct Derivation<'o, 'm> {
     serving: BTreeSet<&'m str>,
 }
 
-/// Who serves a webhook, and where.
+/// What serves a webhook, and at which ports.
 struct Server<'m> {
     deployment: Draft<'m>,
     /// The port that OLM's Service is to have.

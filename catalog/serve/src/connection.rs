@@ -501,7 +501,7 @@ impl http_body::Body for Watched {
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         self.progress.store(WAITING_FOR_US, Ordering::Relaxed);
         if !self.is_prepared {
-            // Who asks for more has taken what there was.
+            // A client that asks for more has taken everything before.
             self.sent.replace(0);
             ready!(self.sent.all().poll_room(cx));
         }

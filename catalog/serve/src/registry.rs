@@ -173,7 +173,7 @@ impl Ask {
                 listing: Listing::default(),
                 size: 0,
             }),
-            // Who does not know that it may change is answered nothing, so that nothing breaks when it does.
+            // A client that does not know that the answer may change gets none, so that it does not break when it changes.
             Method::ListPackageCustomSchemas if !acknowledged => Ok(Answers::Ready(Vec::new().into_iter())),
             Method::ListPackageCustomSchemas => {
                 let api::ExperimentalListPackageCustomSchemasRequest { schema, package_name } =

@@ -219,7 +219,7 @@ impl Drawn {
     }
 }
 
-/// So many lanes show every line of their own; those of ranges over each other share the last one.
+/// The most lanes with one line each; ranges beyond them share the last lane.
 const MOST_LANES: usize = 200;
 
 /// Which lane each line runs in, and how many there are. Short lines come first, and lines that only meet at an end share one.

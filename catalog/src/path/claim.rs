@@ -55,7 +55,7 @@ impl FirstClaim {
         }
     }
 
-    /// Who claimed a position.
+    /// The claimant of a position.
     fn of(&self, position: usize) -> Option<usize> {
         self.by[position]
     }

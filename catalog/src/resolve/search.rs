@@ -18,7 +18,7 @@ const MAX_LEARNT: u64 = 200_000;
 
 /// What the search has found.
 pub(super) enum Answer {
-    /// Who is in it.
+    /// Its members.
     Chosen(Vec<Variable>),
     /// There is no answer; these constraints exclude each other, by their numbers, and no smaller part of them does.
     Excluded(Vec<usize>),

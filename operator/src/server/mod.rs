@@ -72,7 +72,7 @@ pub struct Access {
     /// What follows the name of a pod in the host name that its node announces, up to the domain. Without it, host names are not
     /// compared.
     pub host: Option<String>,
-    /// Who signs the certificates of nodes; without it there is no TLS.
+    /// The authority that signs the certificates of nodes; without it there is no TLS.
     pub trust: Option<Trust>,
     /// The cluster's password.
     pub password: Option<Password>,

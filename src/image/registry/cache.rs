@@ -34,7 +34,7 @@ const MARK_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# This dir
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotACache(pub(super) PathBuf);
 
-/// Who chose the directory of a cache.
+/// How the directory of a cache was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Chosen {
     /// It is the default, whose name is ours: it may be a cache from before there was a mark.

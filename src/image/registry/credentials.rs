@@ -1,4 +1,4 @@
-//! Who we are to a registry: looked up where docker and podman keep it.
+//! Credentials for registries: looked up where docker and podman keep them.
 //!
 //! In this order, the first that knows the registry wins: what was given on the command line; podman's `auth.json`;
 //! docker's `config.json`, and in each of these first the credential helpers, then what is written there. A file that is
@@ -55,7 +55,7 @@ impl From<String> for Secret {
     }
 }
 
-/// Who we are to a registry.
+/// Credentials for a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Credentials {
     /// A user and a password.
@@ -404,7 +404,7 @@ mod tests {
     use super::*;
     use insta::assert_snapshot;
 
-    /// Who the store says we are for each of these repositories.
+    /// The credentials that the store has for each of these repositories.
     fn check(store: &CredentialStore, repositories: &[&str]) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let describe = |repository: &str| match runtime.block_on(store.find(repository)) {

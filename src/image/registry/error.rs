@@ -104,7 +104,7 @@ pub enum RegistryError {
         host: String,
         /// What was tried.
         action: String,
-        /// Who tried; never the password.
+        /// The user name; never the password.
         user: String,
         /// What the registry says.
         message: String,

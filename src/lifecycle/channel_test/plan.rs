@@ -40,7 +40,7 @@ pub enum Kind {
     Withdrawn,
 }
 
-/// So many versions at the beginning of a way, and at its end, stand in the name of its test.
+/// How many versions at the beginning and at the end of a walk are in the name of its test.
 const ENDS_NAMED: usize = 5;
 
 /// A test of a walk.

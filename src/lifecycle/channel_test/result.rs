@@ -1,4 +1,4 @@
-//! What came of the tests.
+//! Results of tests.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub struct TestFailure {
     pub help: Vec<Sentence>,
 }
 
-/// What came of one test.
+/// The result of one test.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TestResult {
@@ -87,7 +87,7 @@ pub struct TestResult {
     pub log: Vec<String>,
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {

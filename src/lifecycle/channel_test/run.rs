@@ -530,7 +530,7 @@ impl Runner<'_> {
         Ok(None)
     }
 
-    /// What came of a verb: nothing, a failure of the test, or the end of the run.
+    /// The result of a verb: nothing, a failure of the test, or the end of the run.
     fn outcome(
         &mut self,
         done: Result<Operator, EngineError>,

@@ -170,7 +170,7 @@ mod tests {
         let mut stamped = subscription();
         stamped["status"] = json!({"lastUpdated": "2026-01-01T00:20:00Z"});
         check(std::slice::from_ref(&stamped), "2026-01-01T00:20:00Z");
-        // Who has a stamp of the API server needs no clock of its own.
+        // With a time stamp of the API server, the local clock is not needed.
         stamped["metadata"]["managedFields"] = json!([{"time": "2026-01-01T00:08:00Z"}]);
         check(&[stamped], "2026-01-01T00:08:00Z");
         let mut ill = pod("one", "2026-01-01T00:40:00Z");

@@ -68,7 +68,7 @@ pub(super) fn kept_by(object: Doc<'_>, finalizers: &[&str]) -> String {
     format!("{} {verb} it", told.collect::<Vec<_>>().join(" and "))
 }
 
-/// Who is to take a finalizer away from an object.
+/// The controller that is expected to remove a finalizer from an object.
 fn owner(object: Doc<'_>, finalizer: &str) -> String {
     let key = format!("v:\"{finalizer}\"");
     let set_by = object.list("/metadata/managedFields").map(Doc).find(|one| {
@@ -80,7 +80,7 @@ fn owner(object: Doc<'_>, finalizer: &str) -> String {
     }
 }
 
-/// Who is to take a finalizer away, as far as its name tells.
+/// The controller that is expected to remove a finalizer, as far as the finalizer's name tells.
 pub(super) fn owner_of(finalizer: &str) -> String {
     match (known(finalizer), finalizer.split_once('/')) {
         (Some(known), _) => known.to_owned(),

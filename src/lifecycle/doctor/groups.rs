@@ -125,7 +125,7 @@ fn too_many(seen: &Observation, namespace: &str, groups: &[Doc<'_>]) -> Cause {
     newest.iter().rev().take(CHOICES).fold(cause, |cause, kept| cause.instead(keep(*kept, &newest)))
 }
 
-/// So many names stand in a sentence or a command.
+/// The most names in a sentence or a command.
 const MOST_NAMED: usize = 20;
 
 /// Names in a sentence, the first ones of many.

@@ -213,7 +213,7 @@ impl Engine<'_> {
             self.examined = Some((now, found));
         }
         let Some((_, Some(cause))) = &self.examined else { return Ok(None) };
-        // Who waits for an installed version does not need the next one to be found.
+        // To wait for an installed version, the next one need not be found.
         let concerns = matches!(awaited, Awaited::Plan(_)) || !cause.is_upstream();
         if !concerns || cause.code == doctor::APPROVAL_REQUIRED {
             return Ok(None);

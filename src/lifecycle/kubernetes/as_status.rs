@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// So much of an error is read, in bytes.
+/// The most bytes of an error that are read.
 const MAX_ERROR: usize = 4 << 20;
 /// The longest text of an error that is told, in characters.
 const MAX_TOLD: usize = 200;

@@ -1,4 +1,4 @@
-//! Who asks: the token of a file, or what the credential plugin of the kubeconfig prints. kube would wait for a plugin for ever, and
+//! Credentials for the API server: the token of a file, or what the credential plugin of the kubeconfig prints. kube would wait for a plugin for ever, and
 //! read a file without end; here both have the time of the command.
 //!
 //! Nothing that a plugin prints, and none of its arguments and variables, gets into a message: any of it may be a secret.

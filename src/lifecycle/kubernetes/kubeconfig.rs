@@ -37,7 +37,7 @@ pub(super) fn read(path: Option<&Path>, limits: Limits) -> Result<Kubeconfig, Co
 }
 
 fn file(path: &Path, limits: Limits) -> Result<Kubeconfig, ConnectError> {
-    // Who wants none at all names this device.
+    // Users who want no kubeconfig at all set it to this device.
     if path == Path::new("/dev/null") {
         return Ok(Kubeconfig::default());
     }

@@ -22,7 +22,7 @@ pub struct Install {
     pub adopt: bool,
 }
 
-/// So many objects of others are named in a refusal.
+/// The most objects of others that a refusal names.
 const MOST_NAMED: usize = 5;
 
 impl Engine<'_> {

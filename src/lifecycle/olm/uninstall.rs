@@ -21,7 +21,7 @@ pub struct Uninstall {
     pub with_operators: bool,
 }
 
-/// So many operators are named in a refusal, and so many objects of others.
+/// The most operators that a refusal names, and the most objects of others.
 const MOST_NAMED: usize = 5;
 
 /// What is removed, and when.

@@ -191,7 +191,7 @@ impl<'c, 'a> Blob<'c, 'a> {
     }
 }
 
-/// So many blobs are packed before they are written: enough for every processor, and few beside the catalog.
+/// The most blobs that are packed before they are written: enough for every processor, and few compared with the catalog.
 const AT_ONCE: usize = 256;
 
 /// Writes everything: first what is asked for one by one, then what ListBundles sends, in the order in which it does.

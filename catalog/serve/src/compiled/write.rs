@@ -147,7 +147,7 @@ impl Writer {
         };
         let file = loop {
             let file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent).map_err(plain)?;
-            // Who lives has the lock of its file. Where there are none, nothing is removed.
+            // A process that is alive holds the lock of its file. Without locks nothing is removed.
             let _ = file.as_file().try_lock();
             // Another process may have taken it for a dead one's before it was locked.
             if file.path().exists() {

@@ -77,7 +77,7 @@ fn an_operator_runs_and_does_not_become_ready() {
     check("not-ready", "pod/demo-5d9-x", "Readiness probe failed", objects);
 }
 
-/// Whoever is the leader for life ends only after this one is ready.
+/// The pod that is the leader for life ends only after this one is ready.
 #[test]
 fn an_operator_that_waits_to_become_the_leader_waits_for_the_old_pod() {
     let status = |ready: bool| {
