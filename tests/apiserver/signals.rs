@@ -11,7 +11,7 @@ use crate::server::{ADMIN, Server};
 use crate::{command, installed, signal, text};
 
 /// The moments at which each verb is interrupted, in milliseconds; some are after its end.
-const MOMENTS: [u64; 12] = [0, 5, 20, 40, 80, 120, 180, 260, 400, 600, 900, 1_400];
+const MOMENTS: [u64; 8] = [0, 5, 40, 120, 260, 400, 900, 1_400];
 
 /// Runs a verb and sends it a signal at a moment.
 fn interrupted(server: &Server, words: &[&str], moment: u64, name: &str) -> Output {
@@ -76,5 +76,5 @@ pub(super) fn ctrl_c_at_any_moment_says_what_was_done_and_how_to_resume() {
             }
         }
     }
-    assert!(said > 10, "only {said} commands were interrupted");
+    assert!(said > 7, "only {said} commands were interrupted");
 }

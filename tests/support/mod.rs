@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
@@ -47,6 +48,12 @@ const PARTS: [&str; 31] = [
 
 /// Tests that are not run, by the reason.
 static NOT_RUN: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+
+/// Tests that took longer than [`LONG`], and how long.
+static SLOW: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
+const LONG: Duration = Duration::from_secs(20);
+/// The most slow tests that are named.
+const MOST_SLOW: usize = 5;
 
 /// Something that a machine has or lacks.
 #[derive(Clone)]
@@ -103,15 +110,30 @@ pub(crate) fn trial_with(
     test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
 ) -> Trial {
     let missing = parts.iter().find_map(|part| Some((part.name, part.missing.clone()?)));
-    let Some((part, reason)) = missing else { return Trial::test(name, test) };
+    let Some((part, reason)) = missing else { return Trial::test(name, timed(name, test)) };
     if required().iter().any(|required| required == part) {
         return Trial::test(name, move || Err(format!("{reason}; OLMKIT_REQUIRE lists `{part}`").into()));
     }
     *NOT_RUN.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
-    Trial::test(name, test).with_ignored_flag(true)
+    Trial::test(name, timed(name, test)).with_ignored_flag(true)
 }
 
-/// Runs the tests of a program, and says which are not run and why. `tests/counts` reads these lines.
+fn timed(
+    name: &str,
+    test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+) -> impl FnOnce() -> Result<(), Failed> + Send + 'static {
+    let name = name.to_owned();
+    move || {
+        let begun = Instant::now();
+        let outcome = test();
+        if begun.elapsed() > LONG {
+            SLOW.lock().unwrap_or_else(PoisonError::into_inner).push((begun.elapsed(), name));
+        }
+        outcome
+    }
+}
+
+/// Runs the tests of a program, and says which are not run and why, and which take longest. `tests/counts` reads these lines.
 #[expect(clippy::print_stderr, reason = "the caller is told which tests are not run")]
 pub(crate) fn run(arguments: &Arguments, trials: Vec<Trial>) -> Conclusion {
     required();
@@ -120,5 +142,11 @@ pub(crate) fn run(arguments: &Arguments, trials: Vec<Trial>) -> Conclusion {
             eprintln!("not run: {reason}: {tests} {}", if *tests == 1 { "test" } else { "tests" });
         }
     }
-    libtest_mimic::run(arguments, trials)
+    let conclusion = libtest_mimic::run(arguments, trials);
+    let mut slow = SLOW.lock().unwrap_or_else(PoisonError::into_inner);
+    slow.sort_by(|one, other| other.cmp(one));
+    for (time, name) in slow.iter().take(MOST_SLOW) {
+        eprintln!("{:5.0} s  {name}", time.as_secs_f64());
+    }
+    conclusion
 }
