@@ -197,13 +197,14 @@ fn substitute(
     let mut mentions = names.entries.get(base).cloned().unwrap_or_default();
     mentions.sort_unstable();
     mentions.dedup();
+    // Before anything is changed: what fails leaves a catalog that can be checked.
     names.added += mentions
         .iter()
         .filter(|(channel, at)| *catalog.channels[*channel].entries[*at].name == **base)
         .count();
     if names.added > MOST_ADDED {
         return fail(format!(
-            "the substitutions would add more than {MOST_ADDED} entries to the channels: apply some of them in a second template, to the catalog that the first one makes"
+            "the substitutions would add more than {MOST_ADDED} entries: apply some of them in a second template"
         ));
     }
     for (channel, at) in mentions {
