@@ -148,6 +148,7 @@ fn arrows_between_crates_never_turn_back() {
     );
     never("olmkit-serve", &["olmkit", "redis-operator", "kube", "reqwest", "oci-client"]);
     never("redis-operator", &["olmkit-bundle", "olmkit-catalog", "olmkit-serve", "olmkit"]);
+    never("redis-operator-plan", &["kube", "k8s-openapi", "redis", "tokio", "redis-operator"]);
     never("olmkit", &["redis-operator"]);
     // Operators to copy, and what they share, are ordinary kube-rs operators.
     for name in ["operator-lease", "operator-process", "memcached-operator", "echo-operator", "etcd-operator"]
