@@ -56,10 +56,15 @@ fn invalid(catalog: Doc<'_>, reason: &str) -> Cause {
 
 /// The pods that serve a catalog; those that only look for a newer image are not among them.
 fn pods<'o>(seen: &'o Observation, catalog: Doc<'o>) -> Vec<Doc<'o>> {
-    let own = seen
-        .within("Pod", catalog.namespace())
-        .filter(|pod| pod.label("olm.catalogSource") == catalog.name());
-    let mut own: Vec<Doc<'_>> = own.filter(|pod| !pods::is_over(*pod)).collect();
+    let mut own = pods_and_past(seen, catalog);
+    own.retain(|pod| !pods::is_over(*pod));
+    own
+}
+
+/// The pods of a catalog, newest first, with those that end.
+fn pods_and_past<'o>(seen: &'o Observation, catalog: Doc<'o>) -> Vec<Doc<'o>> {
+    let own = seen.within("Pod", catalog.namespace());
+    let mut own: Vec<Doc<'_>> = own.filter(|pod| pod.label("olm.catalogSource") == catalog.name()).collect();
     own.sort_by_key(|pod| std::cmp::Reverse(pod.created()));
     own
 }
@@ -122,7 +127,9 @@ fn pod_fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
     if own.iter().any(|pod| pods::is_ready(*pod)) {
         return None;
     }
-    let newest = *own.first()?;
+    // OLM deletes a changed pod before it makes the next one.
+    let past = pods_and_past(seen, catalog);
+    let newest = *own.first().or(past.first())?;
     if let Some(cause) = changed_pod(catalog, newest) {
         return Some(cause);
     }

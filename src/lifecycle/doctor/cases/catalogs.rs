@@ -196,6 +196,12 @@ fn a_webhook_has_changed_the_image_of_a_catalog_pod() {
     // OLM replaces it again and again, so it is always new.
     pod["metadata"]["creationTimestamp"] = json!("2026-01-01T00:59:59Z");
     check("catalog-pod-changed", "pod/catalog-x", "mutating webhook", objects(pod.clone()));
+    // The one that it deletes is not replaced yet, and OLM has not noticed.
+    pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T01:00:00Z");
+    let mut ending = objects(pod.clone());
+    ending[2] = catalog("READY");
+    check("catalog-pod-changed", "pod/catalog-x", "mutating webhook", ending);
+    pod["metadata"]["deletionTimestamp"] = json!(null);
     // One of an older image is replaced by OLM.
     pod["spec"]["containers"][0]["image"] = json!("r/catalog:0");
     let found = look(objects(pod));
