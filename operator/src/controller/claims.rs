@@ -186,19 +186,11 @@ impl Reconciler<'_> {
         topology: &Topology<'_>,
         plan: &Plan,
     ) -> Result<(), ReconcileError> {
-        let observed = topology.observed;
-        let drained = |ordinal: u32| {
-            ordinal >= plan.replicas
-                && observed
-                    .pods
-                    .iter()
-                    .any(|pod| pod.ordinal == ordinal && pod.redis.as_ref().is_some_and(|node| node.blank()))
-        };
         for (ordinal, claim) in self.claims() {
             let marked = claim.annotations().contains_key(DRAINED_ANNOTATION);
-            let mark = match (marked, ordinal) {
-                (false, ordinal) if drained(ordinal) => json!("true"),
-                (true, ordinal) if ordinal < plan.replicas => serde_json::Value::Null,
+            let mark = match should_be_marked(topology, plan, ordinal) {
+                Some(true) if !marked => json!("true"),
+                Some(false) if marked => serde_json::Value::Null,
                 _ => continue,
             };
             let patch = json!({"metadata": {
@@ -249,4 +241,36 @@ impl Reconciler<'_> {
 fn is_used(set: &StatefulSet, ordinal: u32) -> bool {
     let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
     i64::from(ordinal) < replicas.into()
+}
+
+/// Whether the claim of a pod is that of a drained node; `None` keeps what was known. A pod that has just been scaled away may
+/// still be in the last look at the cluster, and does not respond any more: its claim keeps its mark.
+fn should_be_marked(topology: &Topology<'_>, plan: &Plan, ordinal: u32) -> Option<bool> {
+    let mut nodes = topology.observed.pods.iter().filter(|pod| pod.ordinal == ordinal);
+    let is_drained =
+        ordinal >= plan.replicas && nodes.any(|pod| pod.redis.as_ref().is_some_and(|node| node.blank()));
+    if is_drained { Some(true) } else { (ordinal < topology.nodes()).then_some(false) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::should_be_marked;
+    use crate::plan::{Goal, Node, Observed, Plan, Pod, Step, Topology};
+
+    #[test]
+    fn a_drained_claim_stays_marked_while_its_pod_ends() {
+        let pod = |ordinal, redis| Pod { ordinal, redis, ..Pod::default() };
+        let responds = |ordinal| pod(ordinal, Some(Node::default()));
+        let marks = |size, replicas, pods: Vec<Pod>| {
+            let observed = Observed { pods, replicas: Some(4), ..Observed::default() };
+            let topology = Topology::of(Goal { size, ..Goal::default() }, &observed);
+            let plan = Plan { replicas, step: Step::Shrink, actions: vec![] };
+            [2, 3].map(|ordinal| should_be_marked(&topology, &plan, ordinal))
+        };
+        assert_eq!(marks(2, 2, vec![responds(2), responds(3)]), [Some(true), Some(true)]);
+        // The StatefulSet of the last look still has both, and a pod that does not respond holds it.
+        assert_eq!(marks(2, 4, vec![responds(2), pod(3, None)]), [None, None]);
+        assert_eq!(marks(2, 3, vec![pod(2, None), responds(3)]), [None, Some(true)]);
+        assert_eq!(marks(4, 4, vec![responds(2), responds(3)]), [Some(false), Some(false)]);
+    }
 }
