@@ -13,11 +13,7 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         let at = channel.blob.entries.iter().position(|entry| *entry.name == *next).unwrap_or(0);
         let message =
             format!("OLM upgrades from the head `{head}` of the channel `{}` to `{next}`", channel.blob.name);
-        findings.push(
-            index
-                .finding(&RULE.code, channel.entry_at(at), message)
-                .subject(channel.id())
-                .help("give its `skipRange` an upper end, such as its own version"),
-        );
+        let finding = index.finding(&RULE.code, channel.entry_at(at), message).subject(channel.id());
+        findings.push(finding.help("give its `skipRange` an upper end, such as its own version"));
     }
 }

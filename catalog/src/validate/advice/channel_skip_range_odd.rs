@@ -25,12 +25,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 };
                 let message = format!("the `skipRange` of `{}` {why}", entry.name);
                 let help = format!("end it below its own version, as in `<{}`", own.version);
-                findings.push(
-                    index
-                        .finding(&RULE.code, channel.blob.at.with(entry.skip_range.span), message)
-                        .subject(channel.id())
-                        .help(help),
-                );
+                let finding = index
+                    .finding(&RULE.code, channel.blob.at.with(entry.skip_range.span), message)
+                    .subject(channel.id());
+                findings.push(finding.help(help));
             }
         }
     }

@@ -19,12 +19,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 "the head `{}` of the default channel `{}` is a pre-release",
                 head.name, blob.default_channel
             );
-            findings.push(
-                index
-                    .finding(&RULE.code, blob.at.with(blob.default_channel.span), message)
-                    .subject(blob.name.to_string())
-                    .help("set a release channel as the default"),
-            );
+            let finding = index
+                .finding(&RULE.code, blob.at.with(blob.default_channel.span), message)
+                .subject(blob.name.to_string());
+            findings.push(finding.help("set a release channel as the default"));
         }
     }
 }

@@ -14,12 +14,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             let message = format!("the channel `{}` is a cycle: {}", channel.blob.name, channel.way(&closed));
             let last = cycle.last().and_then(|entry| channel.blob.entries.get(*entry));
             let at = last.map_or(channel.at(), |entry| channel.blob.at.with(entry.replaces.span));
-            findings.push(
-                index
-                    .finding(&RULE.code, at, message)
-                    .subject(channel.id())
-                    .help("let the oldest of them replace nothing, or what came before it"),
-            );
+            let finding = index.finding(&RULE.code, at, message).subject(channel.id());
+            findings.push(finding.help("let the oldest of them replace nothing, or what came before it"));
         }
     }
 }

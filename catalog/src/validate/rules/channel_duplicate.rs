@@ -17,13 +17,11 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 "the channel `{}` of `{}` is defined again here",
                 channel.blob.name, channel.blob.package
             );
-            findings.push(
-                index
-                    .finding(&RULE.code, channel.at(), message)
-                    .and(index.catalog.place(other.at()).label("first here"))
-                    .subject(channel.id())
-                    .help("put the entries of both into one of them"),
-            );
+            let finding = index
+                .finding(&RULE.code, channel.at(), message)
+                .and(index.catalog.place(other.at()).label("first here"))
+                .subject(channel.id());
+            findings.push(finding.help("put the entries of both into one of them"));
         }
     }
 }

@@ -10,12 +10,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for channel in index.channels() {
         if channel.errors().contains(&GraphError::Empty) && !index.is_faulty(channel.blob.at) {
             let message = format!("the channel `{}` has no entries", channel.blob.name);
-            findings.push(
-                index
-                    .finding(&RULE.code, channel.at(), message)
-                    .subject(channel.id())
-                    .help("add `entries`, or remove the channel"),
-            );
+            let finding = index.finding(&RULE.code, channel.at(), message).subject(channel.id());
+            findings.push(finding.help("add `entries`, or remove the channel"));
         }
     }
 }

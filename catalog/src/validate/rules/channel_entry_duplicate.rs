@@ -12,13 +12,11 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             let GraphError::Duplicate { first, second } = *error else { continue };
             let message =
                 format!("`{}` is already in the channel `{}`", channel.entry_name(second), channel.blob.name);
-            findings.push(
-                index
-                    .finding(&RULE.code, channel.entry_at(second), message)
-                    .and(index.catalog.place(channel.entry_at(first)).label("first here"))
-                    .subject(channel.id())
-                    .help("put the edges of both into one entry"),
-            );
+            let finding = index
+                .finding(&RULE.code, channel.entry_at(second), message)
+                .and(index.catalog.place(channel.entry_at(first)).label("first here"))
+                .subject(channel.id());
+            findings.push(finding.help("put the edges of both into one entry"));
         }
     }
 }

@@ -11,12 +11,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         for error in channel.errors() {
             let GraphError::Unnamed { entry } = *error else { continue };
             let message = format!("an entry of the channel `{}` has no name", channel.blob.name);
-            findings.push(
-                index
-                    .finding(&RULE.code, channel.entry_at(entry), message)
-                    .subject(channel.id())
-                    .help("add `name`, the name of the bundle"),
-            );
+            let finding = index.finding(&RULE.code, channel.entry_at(entry), message).subject(channel.id());
+            findings.push(finding.help("add `name`, the name of the bundle"));
         }
     }
 }

@@ -15,12 +15,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 channel.entry_name(entry),
                 channel.blob.name
             );
-            findings.push(
-                index
-                    .finding(&RULE.code, channel.entry_at(entry), message)
-                    .subject(channel.id())
-                    .help("let an entry of the chain replace or skip it; the chain ends where `replaces` names what is skipped"),
-            );
+            let finding = index.finding(&RULE.code, channel.entry_at(entry), message).subject(channel.id());
+            findings.push(finding.help("let an entry of the chain replace or skip it; the chain ends where `replaces` names what is skipped"));
         }
     }
 }

@@ -16,12 +16,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                     "`{}` is in the channel `{}`, but the package has no such bundle",
                     entry.name, channel.blob.name
                 );
-                findings.push(
-                    index
-                        .finding(&RULE.code, channel.blob.at.with(entry.name.span), message)
-                        .subject(channel.id())
-                        .help("add the `olm.bundle` blob, or remove the entry; what it replaces need not be in the catalog"),
-                );
+                let finding = index
+                    .finding(&RULE.code, channel.blob.at.with(entry.name.span), message)
+                    .subject(channel.id());
+                findings.push(finding.help("add the `olm.bundle` blob, or remove the entry; what it replaces need not be in the catalog"));
             }
         }
     }

@@ -9,12 +9,9 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for channel in index.channels() {
         if channel.blob.name.is_empty() && !index.is_faulty(channel.blob.at) {
             let message = format!("a channel of `{}` has no name", channel.blob.package);
-            findings.push(
-                index
-                    .finding(&RULE.code, channel.blob.at, message)
-                    .subject(channel.blob.package.as_str())
-                    .help("add `name`"),
-            );
+            let finding =
+                index.finding(&RULE.code, channel.blob.at, message).subject(channel.blob.package.as_str());
+            findings.push(finding.help("add `name`"));
         }
     }
 }

@@ -16,11 +16,9 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 channel.blob.name
             );
             let at = cycle.first().map_or(channel.at(), |entry| channel.entry_at(*entry));
+            let finding = index.finding(&RULE.code, at, message).subject(channel.id());
             findings.push(
-                index
-                    .finding(&RULE.code, at, message)
-                    .subject(channel.id())
-                    .help(format!("one of these edges is too many: {}", channel.way(&newest_first))),
+                finding.help(format!("one of these edges is too many: {}", channel.way(&newest_first))),
             );
         }
     }

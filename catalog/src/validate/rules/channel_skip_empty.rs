@@ -12,12 +12,9 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             let GraphError::EmptySkip { entry, skip } = *error else { continue };
             let span = channel.blob.entries[entry].skips[skip].span;
             let message = format!("`{}` skips an empty name", channel.entry_name(entry));
-            findings.push(
-                index
-                    .finding(&RULE.code, channel.blob.at.with(span), message)
-                    .subject(channel.id())
-                    .help("remove the item"),
-            );
+            let finding =
+                index.finding(&RULE.code, channel.blob.at.with(span), message).subject(channel.id());
+            findings.push(finding.help("remove the item"));
         }
     }
 }

@@ -12,12 +12,9 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             let GraphError::SkipRange { entry, why } = error else { continue };
             let span = channel.blob.entries[*entry].skip_range.span;
             let message = format!("the skipRange of `{}`: {why}", channel.entry_name(*entry));
-            findings.push(
-                index
-                    .finding(&RULE.code, channel.blob.at.with(span), message)
-                    .subject(channel.id())
-                    .help("write comparisons with whole versions, such as `>=1.0.0 <1.2.0`"),
-            );
+            let finding =
+                index.finding(&RULE.code, channel.blob.at.with(span), message).subject(channel.id());
+            findings.push(finding.help("write comparisons with whole versions, such as `>=1.0.0 <1.2.0`"));
         }
     }
 }

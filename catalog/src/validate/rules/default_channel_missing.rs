@@ -9,12 +9,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for package in &index.catalog.packages {
         if package.default_channel.is_empty() && !package.name.is_empty() && !index.is_faulty(package.at) {
             let message = format!("the package `{}` has no default channel", package.name);
-            findings.push(
-                index
-                    .finding(&RULE.code, package.at.with(package.name.span), message)
-                    .subject(package.name.as_str())
-                    .help("add `defaultChannel`, the channel for users who do not choose one"),
-            );
+            let finding = index
+                .finding(&RULE.code, package.at.with(package.name.span), message)
+                .subject(package.name.as_str());
+            findings.push(finding.help("add `defaultChannel`, the channel for users who do not choose one"));
         }
     }
 }

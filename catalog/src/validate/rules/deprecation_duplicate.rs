@@ -20,13 +20,11 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 (schema, "") => format!("`{schema}`"),
                 (schema, name) => format!("`{schema}` `{name}`"),
             };
-            findings.push(
-                index
-                    .finding(&RULE.code, blob.at.with(entry.span), format!("{what} is deprecated twice"))
-                    .and(index.catalog.place(blob.at.with(other)).label("first here"))
-                    .subject(blob.package.as_str())
-                    .help("keep one message"),
-            );
+            let finding = index
+                .finding(&RULE.code, blob.at.with(entry.span), format!("{what} is deprecated twice"))
+                .and(index.catalog.place(blob.at.with(other)).label("first here"))
+                .subject(blob.package.as_str());
+            findings.push(finding.help("keep one message"));
         }
     }
 }

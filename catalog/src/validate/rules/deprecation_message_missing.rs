@@ -8,12 +8,10 @@ rule!("deprecation-message-missing", Error, OPM, "deprecation_message_missing.md
 fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for blob in index.catalog.deprecations.iter().filter(|blob| !index.is_faulty(blob.at)) {
         for entry in blob.entries.iter().filter(|entry| entry.message.is_empty()) {
-            findings.push(
-                index
-                    .finding(&RULE.code, blob.at.with(entry.span), "a deprecation has no message")
-                    .subject(blob.package.as_str())
-                    .help("add `message`: what users should do instead"),
-            );
+            let finding = index
+                .finding(&RULE.code, blob.at.with(entry.span), "a deprecation has no message")
+                .subject(blob.package.as_str());
+            findings.push(finding.help("add `message`: what users should do instead"));
         }
     }
 }

@@ -28,12 +28,9 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                     "use `olm.package`, `olm.channel` or `olm.bundle`",
                 ),
             };
-            findings.push(
-                index
-                    .finding(&RULE.code, blob.at.with(span), message)
-                    .subject(blob.package.as_str())
-                    .help(help),
-            );
+            let finding =
+                index.finding(&RULE.code, blob.at.with(span), message).subject(blob.package.as_str());
+            findings.push(finding.help(help));
         }
     }
 }

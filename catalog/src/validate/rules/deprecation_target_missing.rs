@@ -25,12 +25,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                         "the {what} `{name}` is deprecated, but `{}` has none of that name",
                         blob.package
                     );
-                    findings.push(
-                        index
-                            .finding(&RULE.code, blob.at.with(entry.reference.name.span), message)
-                            .subject(blob.package.as_str())
-                            .help("correct the name, or remove the entry"),
-                    );
+                    let finding = index
+                        .finding(&RULE.code, blob.at.with(entry.reference.name.span), message)
+                        .subject(blob.package.as_str());
+                    findings.push(finding.help("correct the name, or remove the entry"));
                 }
             }
         }

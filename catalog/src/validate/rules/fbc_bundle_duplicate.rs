@@ -17,13 +17,11 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 "the bundle `{}` of `{}` is defined again here",
                 bundle.blob.name, bundle.blob.package
             );
-            findings.push(
-                index
-                    .finding(&RULE.code, bundle.at(&bundle.blob.name), message)
-                    .and(index.catalog.place(first.at(&first.blob.name)).label("first here"))
-                    .subject(bundle.blob.name.as_str())
-                    .help("remove one of them; a bundle in several channels has one blob"),
-            );
+            let finding = index
+                .finding(&RULE.code, bundle.at(&bundle.blob.name), message)
+                .and(index.catalog.place(first.at(&first.blob.name)).label("first here"))
+                .subject(bundle.blob.name.as_str());
+            findings.push(finding.help("remove one of them; a bundle in several channels has one blob"));
         }
     }
 }

@@ -12,12 +12,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             bundle.blob.properties.iter().any(|found| found.kind.as_str() == property::BUNDLE_OBJECT);
         if bundle.blob.image.is_empty() && !objects {
             let message = format!("the bundle `{}` has no image", bundle.blob.name);
-            findings.push(
-                index
-                    .finding(&RULE.code, bundle.at(&bundle.blob.name), message)
-                    .subject(bundle.blob.name.as_str())
-                    .help("add `image`, or the manifests as `olm.bundle.object` properties"),
-            );
+            let finding = index
+                .finding(&RULE.code, bundle.at(&bundle.blob.name), message)
+                .subject(bundle.blob.name.as_str());
+            findings.push(finding.help("add `image`, or the manifests as `olm.bundle.object` properties"));
         }
     }
 }

@@ -17,12 +17,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             }
             let message =
                 format!("the bundle `{}` is in no channel of `{}`", bundle.blob.name, bundle.blob.package);
-            findings.push(
-                index
-                    .finding(&RULE.code, bundle.at(&bundle.blob.name), message)
-                    .subject(bundle.blob.name.as_str())
-                    .help("add an entry to a channel, or remove the bundle"),
-            );
+            let finding = index
+                .finding(&RULE.code, bundle.at(&bundle.blob.name), message)
+                .subject(bundle.blob.name.as_str());
+            findings.push(finding.help("add an entry to a channel, or remove the bundle"));
         }
     }
 }

@@ -9,12 +9,9 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for bundle in index.bundles() {
         if bundle.blob.name.is_empty() && !index.is_faulty(bundle.blob.at) {
             let message = format!("a bundle of `{}` has no name", bundle.blob.package);
-            findings.push(
-                index
-                    .finding(&RULE.code, bundle.blob.at, message)
-                    .subject(bundle.blob.package.as_str())
-                    .help("add `name`, the name of its ClusterServiceVersion"),
-            );
+            let finding =
+                index.finding(&RULE.code, bundle.blob.at, message).subject(bundle.blob.package.as_str());
+            findings.push(finding.help("add `name`, the name of its ClusterServiceVersion"));
         }
     }
 }

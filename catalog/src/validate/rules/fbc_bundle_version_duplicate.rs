@@ -20,13 +20,11 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             let place = |bundle: &Bundle<'_, '_>| bundle.property_at(bundle.packages[0].0);
             let message =
                 format!("`{}` and `{}` have the same version {version}", bundle.blob.name, other.blob.name);
-            findings.push(
-                index
-                    .finding(&RULE.code, place(bundle), message)
-                    .and(index.catalog.place(place(other)).label(format!("`{}`", other.blob.name)))
-                    .subject(bundle.blob.name.as_str())
-                    .help("give one of them another version, or remove it"),
-            );
+            let finding = index
+                .finding(&RULE.code, place(bundle), message)
+                .and(index.catalog.place(place(other)).label(format!("`{}`", other.blob.name)))
+                .subject(bundle.blob.name.as_str());
+            findings.push(finding.help("give one of them another version, or remove it"));
         }
     }
 }

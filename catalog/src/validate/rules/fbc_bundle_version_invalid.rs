@@ -14,12 +14,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                     "the version `{}` of `{}` is not semantic: {error}",
                     package.version, bundle.blob.name
                 );
-                findings.push(
-                    index
-                        .finding(&RULE.code, bundle.property_at(*at), message)
-                        .subject(bundle.blob.name.as_str())
-                        .help("write it as `MAJOR.MINOR.PATCH`, without `v`"),
-                );
+                let finding = index
+                    .finding(&RULE.code, bundle.property_at(*at), message)
+                    .subject(bundle.blob.name.as_str());
+                findings.push(finding.help("write it as `MAJOR.MINOR.PATCH`, without `v`"));
             }
         }
     }

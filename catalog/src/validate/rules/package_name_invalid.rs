@@ -16,12 +16,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 true => "the package has no name".to_owned(),
                 false => format!("`{}` is not a package name: {why}", package.name),
             };
-            findings.push(
-                index
-                    .finding(&RULE.code, package.at.with(package.name.span), message)
-                    .subject(package.name.as_str())
-                    .help("use lower case letters, digits and `-`, at most 63 characters"),
-            );
+            let finding = index
+                .finding(&RULE.code, package.at.with(package.name.span), message)
+                .subject(package.name.as_str());
+            findings.push(finding.help("use lower case letters, digits and `-`, at most 63 characters"));
         }
     }
 }
