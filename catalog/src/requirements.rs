@@ -3,6 +3,7 @@
 
 mod facts;
 mod packages;
+mod providers;
 mod unmet;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use crate::property::type_mismatch_of_json;
 
 pub(crate) use facts::Facts;
 pub(crate) use packages::required_packages;
+pub(crate) use providers::Providers;
 pub(crate) use unmet::unmet;
 
 /// OLM refuses longer constraints.

@@ -27,7 +27,7 @@ const PROGRAM: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: t
 type Hostile = (&'static str, fn(&Path));
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let tests: [Hostile; 20] = [
+    let tests: [Hostile; 21] = [
         ("hostile_indentation_is_not_repaired_without_bounds", indentation),
         ("hostile_anchors_are_refused", anchors),
         ("hostile_short_values_are_refused", short_values),
@@ -44,6 +44,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a_layer_that_is_listed_very_often_is_refused", layers),
         ("hostile_descriptions_take_linear_time", descriptions),
         ("many_channels_take_linear_time", channels),
+        ("many_dependencies_take_linear_time", dependencies),
         ("many_values_of_an_enum_take_linear_time", enums),
         ("many_versions_and_columns_of_a_crd_take_linear_time", versions),
         ("many_rules_and_webhooks_take_linear_time", rules_and_webhooks),
@@ -352,6 +353,44 @@ fn channels(at: &Path) {
     }));
     fs::write(at.join("catalog.json"), lines.join("\n")).unwrap();
     says(at, &["catalog", "path", "catalog.json"], "c19999");
+}
+
+/// Packages of which each requires the next one, and packages that all provide and require one API.
+fn dependencies(at: &Path) {
+    let api = json!({"group": "g.example.com", "version": "v1", "kind": "K"});
+    let next = |number: u32| {
+        let value = json!({"packageName": format!("p{}", number + 1), "versionRange": ">=0.0.0"});
+        vec![json!({"type": "olm.package.required", "value": value})]
+    };
+    let same =
+        |_: u32| ["olm.gvk", "olm.gvk.required"].map(|kind| json!({"type": kind, "value": api})).to_vec();
+    let write = |name: &str, properties: &dyn Fn(u32) -> Vec<Value>| {
+        let packages = (0..4000).map(|number| {
+            let (package, bundle) = (format!("p{number}"), format!("p{number}.v1.0.0"));
+            let own = json!({"type": "olm.package", "value": {"packageName": package, "version": "1.0.0"}});
+            let properties = [vec![own], properties(number)].concat();
+            [
+                json!({"schema": "olm.package", "name": package, "defaultChannel": "stable"}),
+                json!({"schema": "olm.channel", "package": package, "name": "stable", "entries": [{"name": bundle}]}),
+                json!({"schema": "olm.bundle", "package": package, "name": bundle, "image": "r/p:1", "properties": properties}),
+            ]
+            .map(|blob| blob.to_string())
+            .concat()
+        });
+        fs::write(at.join(name), packages.collect::<String>()).unwrap();
+    };
+    write("chain.json", &|number| if number < 3999 { next(number) } else { Vec::new() });
+    write("rivals.json", &same);
+    says_little(
+        at,
+        &["catalog", "resolve", "--catalog", "c=chain.json", "--subscription", "p1000"],
+        "p3999.v1.0.0",
+    );
+    says_little(
+        at,
+        &["catalog", "resolve", "--catalog", "c=rivals.json", "--subscription", "p0"],
+        "p0.v1.0.0",
+    );
 }
 
 /// A CRD with so many served versions, and the schema of each.

@@ -1,7 +1,7 @@
 //! What there is to install from, and in which order OLM prefers it.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use olmkit_bundle::go;
 use olmkit_bundle::version::VersionRange;
@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use super::{Question, ResolveError};
 use crate::fbc::{self, property};
 use crate::graph::{GraphError, Links, chain};
-use crate::requirements::{Facts, Requirement};
+use crate::requirements::{Facts, Providers, Requirement};
 
 /// Everything that may be part of an answer.
 pub(super) struct Namespace<'q> {
@@ -125,38 +125,6 @@ impl<'q> Namespace<'q> {
         std::iter::once(Home::Existing).chain(own).chain(rest)
     }
 
-    /// The entries that meet a requirement of a bundle from `own`, preferred ones first. Whole channels are put in
-    /// order, then what does not meet it is left out, as is what another entry of its channel skips.
-    pub(super) fn candidates(
-        &self,
-        requirement: &Requirement,
-        own: Home,
-    ) -> Result<Vec<usize>, CandidatesError> {
-        let mut meets = Vec::with_capacity(self.entries.len());
-        for entry in 0..self.entries.len() {
-            let holds = requirement.holds(self.facts(entry), self.entries[entry].package);
-            meets.push(holds.map_err(CandidatesError::Expression)?);
-        }
-        // Of installed ones those alone that meet it; of catalogs the whole channels of those that do.
-        let mut channels: BTreeSet<(Home, bool, &str, &str)> = BTreeSet::new();
-        for (entry, _) in self.entries.iter().zip(&meets).filter(|(_, meets)| **meets) {
-            channels.insert((entry.home, !entry.is_default_channel, entry.package, entry.channel));
-        }
-        let mut found = Vec::new();
-        for home in self.homes(own) {
-            for (_, _, package, channel) in channels.iter().filter(|(of, ..)| *of == home) {
-                let of_channel = (0..self.entries.len()).filter(|at| {
-                    let entry = &self.entries[*at];
-                    let is_taken = home != Home::Existing || meets[*at];
-                    is_taken && entry.home == home && entry.package == *package && entry.channel == *channel
-                });
-                let sorted = self.sorted(of_channel.collect()).map_err(CandidatesError::Channel)?;
-                found.extend(sorted.into_iter().filter(|at| meets[*at]));
-            }
-        }
-        Ok(found)
-    }
-
     /// The entries of one channel from the head along `replaces`, without those that are skipped.
     pub(super) fn sorted(&self, entries: Vec<usize>) -> Result<Vec<usize>, ResolveError> {
         let Some(first) = entries.first().map(|at| &self.entries[*at]) else { return Ok(entries) };
@@ -177,6 +145,64 @@ impl<'q> Namespace<'q> {
             }
             Err(error) => Err(fail(error.to_string())),
         }
+    }
+}
+
+/// Entries by what they provide and where they are.
+pub(super) struct Index<'n> {
+    namespace: &'n Namespace<'n>,
+    providers: Providers<'n>,
+    /// Those of each channel.
+    channels: HashMap<(Home, &'n str, &'n str), Vec<usize>>,
+}
+
+impl<'n> Index<'n> {
+    pub(super) fn of(namespace: &'n Namespace<'n>) -> Self {
+        let numbers = 0..namespace.entries.len();
+        let providers = numbers.map(|at| (namespace.entries[at].package, namespace.facts(at)));
+        let mut channels: HashMap<_, Vec<usize>> = HashMap::new();
+        for (at, entry) in namespace.entries.iter().enumerate() {
+            channels.entry((entry.home, entry.package, entry.channel)).or_default().push(at);
+        }
+        Self { namespace, providers: Providers::of(providers), channels }
+    }
+
+    /// The entries that meet a requirement of a bundle from `own`, preferred ones first. Whole channels are put in
+    /// order, then what does not meet it is left out, as is what another entry of its channel skips.
+    pub(super) fn candidates(
+        &self,
+        requirement: &Requirement,
+        own: Home,
+    ) -> Result<Vec<usize>, CandidatesError> {
+        let namespace = self.namespace;
+        let mut meeting = match self.providers.candidates(requirement) {
+            Some(some) => some.to_vec(),
+            None => (0..namespace.entries.len()).collect(),
+        };
+        let mut failed = None;
+        meeting.retain(|at| {
+            let holds = requirement.holds(namespace.facts(*at), namespace.entries[*at].package);
+            failed.is_none() && holds.unwrap_or_else(|error| failed.replace(error).is_some())
+        });
+        if let Some(error) = failed {
+            return Err(CandidatesError::Expression(error));
+        }
+        // Of installed ones those alone that meet it; of catalogs the whole channels of those that do.
+        let mut channels: BTreeSet<(Home, bool, &str, &str)> = BTreeSet::new();
+        for entry in meeting.iter().map(|at| &namespace.entries[*at]) {
+            channels.insert((entry.home, !entry.is_default_channel, entry.package, entry.channel));
+        }
+        let meeting: HashSet<usize> = meeting.into_iter().collect();
+        let mut found = Vec::new();
+        for home in namespace.homes(own) {
+            for (_, _, package, channel) in channels.iter().filter(|(of, ..)| *of == home) {
+                let mut of_channel = self.channels[&(home, *package, *channel)].clone();
+                of_channel.retain(|at| home != Home::Existing || meeting.contains(at));
+                let sorted = namespace.sorted(of_channel).map_err(CandidatesError::Channel)?;
+                found.extend(sorted.into_iter().filter(|at| meeting.contains(at)));
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The constraints that an answer must meet.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
-use super::namespace::{CandidatesError, Entry, Home, Namespace};
+use super::namespace::{CandidatesError, Entry, Home, Index, Namespace};
 use super::{Question, ResolveError, Subscription};
 use crate::requirements::{Gvk, Requirement};
 
@@ -42,14 +43,25 @@ pub(super) enum Constraint {
     Orphan(Variable),
     /// A bundle is deprecated by `olm.deprecated`.
     Deprecated(Variable),
-    /// A bundle requires one of these, the first rather than the second.
-    Requires(Variable, Requirement, Vec<Variable>),
+    /// A bundle requires one of these, the first rather than the second. Who requires the same has the same list.
+    Requires(Variable, Requirement, Rc<[Variable]>),
     /// A bundle takes the place of an installed one.
     TakesOver(Variable, Variable),
     /// Only one bundle may be of a package.
     OnePackage(String, Vec<Variable>),
     /// Only one bundle may provide an API.
     OneProvider(Gvk, Vec<Variable>),
+}
+
+impl Constraint {
+    /// Of which one is wanted, the first rather than the second.
+    pub(super) fn candidates(&self) -> &[Variable] {
+        match self {
+            Self::Wants(_, candidates) => candidates,
+            Self::Requires(_, _, candidates) => candidates,
+            _ => &[],
+        }
+    }
 }
 
 /// What a Subscription asks for and no catalog has.
@@ -75,7 +87,7 @@ impl<'q> Problem<'q> {
         };
         let subscriptions: Vec<Variable> =
             (0..question.subscriptions.len()).map(|at| problem.variable(What::Subscription(at))).collect();
-        let mut visit = Visit { found: HashMap::new(), visited: HashSet::new() };
+        let mut visit = Visit { index: Index::of(namespace), found: HashMap::new(), visited: HashSet::new() };
         let installed: HashSet<&str> =
             question.subscriptions.iter().filter_map(|asking| asking.installed.as_deref()).collect();
         let existing: Vec<usize> = namespace
@@ -209,22 +221,20 @@ impl<'q> Problem<'q> {
                 let requirement = requirement
                     .as_ref()
                     .map_err(|why| ResolveError::Requirement { bundle: bundle(), why: why.clone() })?;
-                let found = match visit.found.entry((requirement, entry.home)) {
-                    std::collections::hash_map::Entry::Occupied(found) => found.into_mut(),
-                    std::collections::hash_map::Entry::Vacant(vacant) => {
-                        let found =
-                            namespace.candidates(requirement, entry.home).map_err(|error| match error {
-                                CandidatesError::Channel(error) => error,
-                                CandidatesError::Expression(source) => {
-                                    ResolveError::Expression { bundle: bundle(), source }
-                                }
-                            })?;
-                        vacant.insert(found)
-                    }
-                };
-                let candidates = found.iter().map(|entry| self.of_entry(*entry)).collect();
+                let key = (requirement, entry.home);
+                if !visit.found.contains_key(&key) {
+                    let found =
+                        visit.index.candidates(requirement, entry.home).map_err(|error| match error {
+                            CandidatesError::Channel(error) => error,
+                            CandidatesError::Expression(source) => {
+                                ResolveError::Expression { bundle: bundle(), source }
+                            }
+                        })?;
+                    visit.found.insert(key, found.iter().map(|entry| self.of_entry(*entry)).collect());
+                    stack.extend(found.iter().filter(|entry| !visit.visited.contains(entry)));
+                }
+                let candidates = visit.found[&key].clone();
                 self.constraints.push(Constraint::Requires(variable, requirement.clone(), candidates));
-                stack.extend(found.iter().filter(|entry| !visit.visited.contains(entry)));
             }
         }
         Ok(variables)
@@ -263,7 +273,8 @@ impl<'q> Problem<'q> {
 
 /// What has been visited, and what was found for requirements.
 struct Visit<'q> {
-    found: HashMap<(&'q Requirement, Home), Vec<usize>>,
+    index: Index<'q>,
+    found: HashMap<(&'q Requirement, Home), Rc<[Variable]>>,
     visited: HashSet<usize>,
 }
 

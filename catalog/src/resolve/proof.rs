@@ -51,11 +51,9 @@ impl<'w> Words<'w, '_, '_> {
             }
             for constraint in &self.constraints {
                 match constraint {
-                    Constraint::Wants(of, candidates) | Constraint::Requires(of, _, candidates)
-                        if *of == variable =>
-                    {
+                    Constraint::Wants(of, _) | Constraint::Requires(of, ..) if *of == variable => {
                         ordered.push(constraint);
-                        next.extend(candidates);
+                        next.extend(constraint.candidates());
                     }
                     Constraint::NoCandidates(of, _) | Constraint::Deprecated(of) if *of == variable => {
                         ordered.push(constraint);
@@ -209,14 +207,9 @@ impl<'w> Words<'w, '_, '_> {
     fn those_that_matter(&self, members: &[Variable]) -> String {
         let mut spoken_of: BTreeSet<Variable> = BTreeSet::new();
         for constraint in &self.constraints {
-            match constraint {
-                Constraint::Wants(_, candidates) | Constraint::Requires(_, _, candidates) => {
-                    spoken_of.extend(candidates);
-                }
-                Constraint::Orphan(variable) => {
-                    spoken_of.insert(*variable);
-                }
-                _ => {}
+            spoken_of.extend(constraint.candidates());
+            if let Constraint::Orphan(variable) = constraint {
+                spoken_of.insert(*variable);
             }
         }
         let names = self.names(members.iter().copied().filter(|member| spoken_of.contains(member)));

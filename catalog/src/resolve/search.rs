@@ -7,7 +7,8 @@
 //! all others can stay out.
 
 use std::cell::Cell;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::Rc;
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface, SolverOpts, Var, lbool};
 
@@ -27,7 +28,7 @@ pub(super) enum Answer {
 /// Searches; gives up on problems that are too hard.
 pub(super) fn search(problem: &Problem<'_>) -> Option<Answer> {
     let mut oracle = Oracle::new(problem);
-    if !oracle.is_possible(&[])? {
+    if !oracle.is_possible()? {
         return oracle.excluded().map(Answer::Excluded);
     }
     let mut choices_of: Vec<Vec<&[Variable]>> = vec![Vec::new(); problem.variables.len()];
@@ -37,8 +38,8 @@ pub(super) fn search(problem: &Problem<'_>) -> Option<Answer> {
             Constraint::Subscribed(variable) | Constraint::Orphan(variable) => {
                 choices.push_back(std::slice::from_ref(variable));
             }
-            Constraint::Wants(variable, candidates) | Constraint::Requires(variable, _, candidates) => {
-                choices_of[variable.0].push(candidates);
+            Constraint::Wants(variable, _) | Constraint::Requires(variable, ..) => {
+                choices_of[variable.0].push(constraint.candidates());
             }
             _ => {}
         }
@@ -50,13 +51,12 @@ pub(super) fn search(problem: &Problem<'_>) -> Option<Answer> {
             continue;
         }
         for candidate in candidates {
-            chosen.push(*candidate);
-            if oracle.is_possible(&chosen)? {
+            if oracle.choose(*candidate)? {
+                chosen.push(*candidate);
                 is_chosen.insert(*candidate);
                 choices.extend(&choices_of[candidate.0]);
                 break;
             }
-            chosen.pop();
         }
     }
     Some(Answer::Chosen(chosen))
@@ -68,6 +68,10 @@ struct Oracle {
     variables: Vec<Lit>,
     /// For each constraint a literal that makes it count.
     counts: Vec<Lit>,
+    /// For each list of candidates that several bundles require, by its address, a literal that asks for one of them.
+    shared: HashMap<*const Variable, Lit>,
+    /// The last answer that was found.
+    model: Vec<lbool>,
 }
 
 /// Stops a solver that has tried for too long.
@@ -93,7 +97,7 @@ impl Oracle {
         let mut solver = Solver::new(SolverOpts::default(), ConflictLimit::default());
         let variables = problem.variables.iter().map(|_| Lit::new(solver.new_var_default(), true)).collect();
         let counts = problem.constraints.iter().map(|_| Lit::new(solver.new_var_default(), true)).collect();
-        let mut oracle = Self { solver, variables, counts };
+        let mut oracle = Self { solver, variables, counts, shared: HashMap::new(), model: Vec::new() };
         for (at, constraint) in problem.constraints.iter().enumerate() {
             oracle.add(at, constraint);
         }
@@ -109,9 +113,13 @@ impl Oracle {
             Constraint::NoCandidates(variable, _) | Constraint::Deprecated(variable) => {
                 self.clause(at, vec![!lit(self, variable)]);
             }
-            Constraint::Wants(variable, candidates) | Constraint::Requires(variable, _, candidates) => {
+            Constraint::Requires(variable, _, candidates) if Rc::strong_count(candidates) > 1 => {
+                let one = self.one_of(candidates);
+                self.clause(at, vec![!lit(self, variable), one]);
+            }
+            Constraint::Wants(variable, _) | Constraint::Requires(variable, ..) => {
                 let mut clause = vec![!lit(self, variable)];
-                clause.extend(candidates.iter().map(|candidate| lit(self, candidate)));
+                clause.extend(constraint.candidates().iter().map(|candidate| lit(self, candidate)));
                 self.clause(at, clause);
             }
             Constraint::TakesOver(new, old) => self.clause(at, vec![!lit(self, new), !lit(self, old)]),
@@ -119,6 +127,20 @@ impl Oracle {
                 self.at_most_one(at, variables);
             }
         }
+    }
+
+    /// A literal that holds only with one of the candidates, so that a long list stands in one clause and not in those of all
+    /// who require it.
+    fn one_of(&mut self, candidates: &[Variable]) -> Lit {
+        if let Some(one) = self.shared.get(&candidates.as_ptr()) {
+            return *one;
+        }
+        let one = Lit::new(self.solver.new_var_default(), true);
+        let mut clause = vec![!one];
+        clause.extend(candidates.iter().map(|candidate| self.variables[candidate.0]));
+        self.solver.add_clause_reuse(&mut clause);
+        self.shared.insert(candidates.as_ptr(), one);
+        one
     }
 
     /// A ladder: each rung says whether one of the variables up to it is in the answer.
@@ -142,11 +164,31 @@ impl Oracle {
         self.solver.add_clause_reuse(&mut clause);
     }
 
-    /// Whether there is an answer with all of these.
-    fn is_possible(&mut self, chosen: &[Variable]) -> Option<bool> {
-        let mut assumed = self.counts.clone();
-        assumed.extend(chosen.iter().map(|variable| self.variables[variable.0]));
-        self.solve(&assumed)
+    /// Whether there is an answer. If so, all constraints count from now on.
+    fn is_possible(&mut self) -> Option<bool> {
+        let is_possible = self.solve(&self.counts.clone())?;
+        if is_possible {
+            self.model = self.solver.get_model().to_vec();
+            for count in &self.counts {
+                self.solver.add_clause_reuse(&mut vec![*count]);
+            }
+        }
+        Some(is_possible)
+    }
+
+    /// Whether there is an answer with this one and those that were chosen before. If so, it is chosen.
+    fn choose(&mut self, candidate: Variable) -> Option<bool> {
+        let lit = self.variables[candidate.0];
+        // The last answer may have it already.
+        let has_it = self.model[lit.var().idx() as usize] == lbool::TRUE;
+        if !has_it {
+            if !self.solve(&[lit])? {
+                return Some(false);
+            }
+            self.model = self.solver.get_model().to_vec();
+        }
+        self.solver.add_clause_reuse(&mut vec![lit]);
+        Some(true)
     }
 
     fn solve(&mut self, assumed: &[Lit]) -> Option<bool> {
