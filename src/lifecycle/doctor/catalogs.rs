@@ -56,15 +56,13 @@ fn invalid(catalog: Doc<'_>, reason: &str) -> Cause {
 
 /// The pods that serve a catalog; those that only look for a newer image are not among them.
 fn pods<'o>(seen: &'o Observation, catalog: Doc<'o>) -> Vec<Doc<'o>> {
-    let mut own = pods_and_past(seen, catalog);
-    own.retain(|pod| !pods::is_over(*pod));
-    own
+    pods_and_past(seen, catalog).into_iter().filter(|pod| !pods::is_over(*pod)).collect()
 }
 
 /// The pods of a catalog, newest first, with those that end.
 fn pods_and_past<'o>(seen: &'o Observation, catalog: Doc<'o>) -> Vec<Doc<'o>> {
-    let own = seen.within("Pod", catalog.namespace());
-    let mut own: Vec<Doc<'_>> = own.filter(|pod| pod.label("olm.catalogSource") == catalog.name()).collect();
+    let all = seen.within("Pod", catalog.namespace());
+    let mut own: Vec<_> = all.filter(|pod| pod.label("olm.catalogSource") == catalog.name()).collect();
     own.sort_by_key(|pod| std::cmp::Reverse(pod.created()));
     own
 }
@@ -123,13 +121,13 @@ fn changed_pod(catalog: Doc<'_>, pod: Doc<'_>) -> Option<Cause> {
 }
 
 fn pod_fault(seen: &Observation, catalog: Doc<'_>) -> Option<Cause> {
-    let own = pods(seen, catalog);
-    if own.iter().any(|pod| pods::is_ready(*pod)) {
+    let all = pods_and_past(seen, catalog);
+    let mut own = all.iter().filter(|pod| !pods::is_over(**pod));
+    if own.clone().any(|pod| pods::is_ready(*pod)) {
         return None;
     }
     // OLM deletes a changed pod before it makes the next one.
-    let past = pods_and_past(seen, catalog);
-    let newest = *own.first().or(past.first())?;
+    let newest = *own.next().or(all.first())?;
     if let Some(cause) = changed_pod(catalog, newest) {
         return Some(cause);
     }
