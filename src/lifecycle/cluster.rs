@@ -65,6 +65,14 @@ pub trait Cluster {
     /// [`ClusterError::Exists`] when there is one already.
     fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError>;
 
+    /// Whether an object would be created, and nothing more; a simulated cluster creates any.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`], in the words of whoever refuses it.
+    fn would_create(&mut self, _resource: &Resource, _object: &Value) -> Result<(), ClusterError> {
+        Ok(())
+    }
+
     /// Merges a patch into an object. A `metadata.resourceVersion` in it must be the one stored.
     ///
     /// # Errors

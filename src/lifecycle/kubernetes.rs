@@ -45,8 +45,6 @@ use crate::files::FileError;
 use crate::limits::{Limits, Over, span};
 use crate::shell::Reach;
 use answer::{Asked, Passing, Silent, asked_for, heard, is_about_reaching, is_answer, is_too_large, passing};
-use as_status::AsStatus;
-use bounded::Bound;
 use clock::ServerClock;
 use credentials::{Credentials, CredentialsError};
 use exchange::Exchanges;
@@ -299,10 +297,11 @@ impl Kubernetes {
         let client = ClientBuilder::try_from(config).map_err(ConnectError::Client)?;
         let clock = Arc::new(ServerClock::default());
         let client = client
-            .with_layer(&credentials.layer())
-            .with_layer(&Bound)
-            .with_layer(&AsStatus)
-            .with_layer(&Exchanges { server: without_user(&server), clock: Arc::clone(&clock) })
+            .with_layer(&Exchanges {
+                server: without_user(&server),
+                clock: Arc::clone(&clock),
+                header: credentials.header(),
+            })
             .build();
         let (changes, seen) = tokio::sync::watch::channel(0);
         drop(_inside);
@@ -435,6 +434,19 @@ impl Kubernetes {
     /// What an error means.
     fn fault(&self, error: kube::Error, asked: Asked<'_>) -> ClusterError {
         answer::fault(error, &self.server, &self.context, asked)
+    }
+
+    fn post(&self, resource: &Resource, object: &Value, dry_run: bool) -> Result<Value, ClusterError> {
+        let key = Key::of(object);
+        let refused =
+            |error: serde_json::Error| ClusterError::Refused { key: key.clone(), message: error.to_string() };
+        let typed: DynamicObject = serde_json::from_value(object.clone()).map_err(refused)?;
+        let api = self.api(resource, Some(&key.namespace));
+        let parameters = PostParams { dry_run, ..PostParams::default() };
+        let asked = Asked { verb: "create", resource, namespace: Some(&key.namespace), key: Some(&key) };
+        let answer = self.ask(asked, || api.create(&parameters, &typed))?;
+        let made = answer.map_err(|error| self.fault(error, asked))?;
+        Ok(document(made, resource))
     }
 
     fn list_now(&self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, ClusterError> {
@@ -676,18 +688,13 @@ impl Cluster for Kubernetes {
     }
 
     fn create(&mut self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
-        let key = Key::of(object);
-        let refused =
-            |error: serde_json::Error| ClusterError::Refused { key: key.clone(), message: error.to_string() };
-        let typed: DynamicObject = serde_json::from_value(object.clone()).map_err(refused)?;
-        let api = self.api(resource, Some(&key.namespace));
-        let parameters = PostParams::default();
-        let asked = Asked { verb: "create", resource, namespace: Some(&key.namespace), key: Some(&key) };
-        let answer = self.ask(asked, || api.create(&parameters, &typed))?;
-        let made = answer.map_err(|error| self.fault(error, asked))?;
-        let made = document(made, resource);
+        let made = self.post(resource, object, false)?;
         self.wrote(resource, &made);
         Ok(made)
+    }
+
+    fn would_create(&mut self, resource: &Resource, object: &Value) -> Result<(), ClusterError> {
+        self.post(resource, object, true).map(drop)
     }
 
     fn patch(&mut self, resource: &Resource, key: &Key, patch: &Value) -> Result<Value, ClusterError> {

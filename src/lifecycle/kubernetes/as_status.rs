@@ -8,59 +8,27 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderMap, RETRY_AFTER};
-use http::{Request, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body::{Body, Frame};
-use kube::client::Body as Asked;
 use serde_json::{Value, json};
-use tower_layer::Layer;
-use tower_service::Service;
 
 /// The most bytes of an error that are read.
 const MAX_ERROR: usize = 4 << 20;
 /// The longest text of an error that is told, in characters.
 const MAX_TOLD: usize = 200;
 
-/// Makes every error a Status.
-pub(super) struct AsStatus;
-
-impl<S> Layer<S> for AsStatus {
-    type Service = Statuses<S>;
-
-    fn layer(&self, inner: S) -> Statuses<S> {
-        Statuses(inner)
-    }
-}
-
-/// A client that tells every error as a Status.
-pub(super) struct Statuses<S>(S);
-
-impl<S, B> Service<Request<Asked>> for Statuses<S>
+/// An answer, or the Status that an error is.
+pub(super) async fn as_status<B>(answer: Response<B>) -> Response<Answer<B>>
 where
-    S: Service<Request<Asked>, Response = Response<B>>,
-    S::Future: Send + 'static,
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    B: Body<Data = Bytes> + Unpin,
 {
-    type Response = Response<Answer<B>>;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(context)
+    let (mut parts, body) = answer.into_parts();
+    if !parts.status.is_client_error() && !parts.status.is_server_error() {
+        return Response::from_parts(parts, Answer::Own(body));
     }
-
-    fn call(&mut self, request: Request<Asked>) -> Self::Future {
-        let answer = self.0.call(request);
-        Box::pin(async move {
-            let (mut parts, body) = answer.await?.into_parts();
-            if !parts.status.is_client_error() && !parts.status.is_server_error() {
-                return Ok(Response::from_parts(parts, Answer::Own(body)));
-            }
-            let status = status(parts.status, &parts.headers, &beginning(body).await);
-            parts.headers.remove(CONTENT_LENGTH);
-            Ok(Response::from_parts(parts, Answer::Status(Some(status.to_string().into()))))
-        })
-    }
+    let status = status(parts.status, &parts.headers, &beginning(body).await);
+    parts.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(parts, Answer::Status(Some(status.to_string().into())))
 }
 
 /// The body of an answer, or the Status that takes its place.

@@ -5,21 +5,15 @@
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use http::header::{AUTHORIZATION, HeaderValue};
-use http::{Request, Response};
-use kube::client::Body;
+use http::header::HeaderValue;
 use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
 use serde_json::{Value, json};
-use tower_layer::Layer;
-use tower_service::Service;
 
 use crate::files;
 use crate::limits::{Limits, Over};
@@ -32,6 +26,9 @@ const MAX_ANSWER: u64 = 1 << 20;
 const REREAD: Duration = Duration::from_secs(60);
 /// How long before it expires a credential is asked for again, in milliseconds.
 const EARLY: i64 = 60_000;
+
+/// The header that says who asks, as of now.
+pub(super) type Header = Arc<RwLock<Option<HeaderValue>>>;
 
 /// Why there are no credentials.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +70,7 @@ struct Plugin {
 pub(super) struct Credentials {
     source: Option<Source>,
     /// What every request carries.
-    header: Arc<RwLock<Option<HeaderValue>>>,
+    header: Header,
     expiry: Mutex<Expiry>,
 }
 
@@ -121,9 +118,9 @@ impl Credentials {
         Self { source, header: Arc::default(), expiry: Mutex::new(Expiry::Now) }
     }
 
-    /// The layer of a client that puts them into its requests.
-    pub(super) fn layer(&self) -> Authorized {
-        Authorized(Arc::clone(&self.header))
+    /// They, as they are put into requests.
+    pub(super) fn header(&self) -> Header {
+        Arc::clone(&self.header)
     }
 
     /// Gets them where there are none, or where they are about to expire. A certificate goes into the user: only a new client sends
@@ -265,45 +262,5 @@ impl Plugin {
             Ok(document) if document["status"].is_object() => Ok(document["status"].clone()),
             _ => Err(self.failed("did not print an ExecCredential with credentials")),
         }
-    }
-}
-
-/// Puts credentials into the requests of a client.
-#[derive(Clone)]
-pub(super) struct Authorized(Arc<RwLock<Option<HeaderValue>>>);
-
-impl<S> Layer<S> for Authorized {
-    type Service = Authorizing<S>;
-
-    fn layer(&self, inner: S) -> Authorizing<S> {
-        Authorizing { inner, header: Arc::clone(&self.0) }
-    }
-}
-
-/// A client with credentials.
-pub(super) struct Authorizing<S> {
-    inner: S,
-    header: Arc<RwLock<Option<HeaderValue>>>,
-}
-
-impl<S, B> Service<Request<Body>> for Authorizing<S>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Future: Send + 'static,
-{
-    type Response = Response<B>;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let header = self.header.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(header) = header {
-            request.headers_mut().insert(AUTHORIZATION, header);
-        }
-        Box::pin(self.inner.call(request))
     }
 }
