@@ -29,13 +29,16 @@ macro_rules! codes {
 }
 
 codes! {
+    CONTAINER_CONFIG = "container-config";
     CRD_INVALIDATES_RESOURCES = "crd-invalidates-resources";
     CRD_STORED_VERSION = "crd-stored-version";
     DEPENDENCY_MISSING = "dependency-missing";
+    IMAGE_PULL = "image-pull";
     IMMUTABLE_FIELD = "immutable-field";
     KUBERNETES_TOO_OLD = "kubernetes-too-old";
     OBJECT_INVALID = "object-invalid";
     PLAN_SUPERSEDED = "plan-superseded";
+    PODS_REFUSED = "pods-refused";
     REQUIRED_API_MISSING = "required-api-missing";
     REQUIREMENT_MISSING = "requirement-missing";
     ROLLED_BACK = "rolled-back";

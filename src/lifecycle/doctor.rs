@@ -54,6 +54,7 @@ pub use codes::{CODES, Code};
 pub use doc::Doc;
 pub use documents::{Read, kinds_in_path, read};
 pub use observation::{NotSeen, Observation};
+pub(super) use pods::refusal;
 pub use recording::{Recorder, RecordingError, moments, replay};
 pub use rehearsal::{Outage, outage};
 pub use required::diagnose_with_required;

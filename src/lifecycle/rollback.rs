@@ -2,18 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olmkit_bundle::pod::{self, Available};
 use serde_json::{Value, json};
 
 use super::api::{
     Approval, ClusterServiceVersion, CsvPhase, Key, Named as _, Object, Resource, Subscription, known, label,
 };
+use super::blockers::{Blocker, CONTAINER_CONFIG, PODS_REFUSED};
 use super::checks;
-use super::cluster::ClusterError;
+use super::cluster::{Cluster, ClusterError};
 use super::decide::{Accept, Goal};
 use super::doctor;
 use super::engine::{ContentError, Engine, EngineError, INHERITED, is_inherited};
 use super::observe::Observed;
 use super::operator::Operator;
+use super::patch::merge;
 use super::properties::package_of;
 use super::rights::Right;
 use super::schema::{judge, lost_version, schema_of};
@@ -160,6 +163,8 @@ impl Engine<'_> {
             ContentError::Interrupted => ClusterError::Interrupted.into(),
             source => EngineError::Bundle { name: target.clone(), source },
         })?;
+        let found = self.pods_that_do_not_start(&target, &namespace, &manifests)?;
+        self.refuse_blocked(found, &request.accept, None)?;
         let backup = self.nothing_is_lost(request, installed, &manifests)?;
         let [group] = &observed.groups[..] else {
             return Err(EngineError::refused_help(
@@ -258,6 +263,73 @@ impl Engine<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Why pods of a version would not start: those that run were made before something that they need was deleted, or before
+    /// there was a rule that refuses them.
+    fn pods_that_do_not_start(
+        &mut self,
+        csv: &str,
+        namespace: &str,
+        manifests: &[Value],
+    ) -> Result<Vec<Blocker>, EngineError> {
+        let mut found = Vec::new();
+        if !self.cluster.has_pods() {
+            return Ok(found);
+        }
+        let specs = manifests.iter().filter(|object| object["kind"] == olmkit_bundle::csv::KIND);
+        let deployments = specs.filter_map(|csv| csv.pointer("/spec/install/spec/deployments")?.as_array());
+        for deployment in deployments.flatten() {
+            let (name, template) = (&deployment["name"], &deployment["spec"]["template"]);
+            let mut available = Available::default();
+            manifests.iter().for_each(|object| available.add(object));
+            available.add_certificate_of(name.as_str().unwrap_or(""));
+            for needed in pod::needed(&template["spec"]) {
+                let kinds = [&*known::SECRET, &*known::CONFIG_MAP];
+                let Some(resource) = kinds.into_iter().find(|one| one.kind == needed.kind) else { continue };
+                if available.lacks(&needed).is_some()
+                    && self.tried(|cluster| cluster.get(resource, namespace, &needed.name))? == Some(None)
+                {
+                    let sentence = format!(
+                        "pods of `{csv}` would not start: they need the {} `{}`, which does not exist",
+                        needed.kind, needed.name
+                    );
+                    found.push(Blocker::new(CONTAINER_CONFIG, sentence, "create it first"));
+                }
+            }
+            let mut pod = json!({"apiVersion": "v1", "kind": known::POD.kind, "metadata": template["metadata"], "spec": template["spec"]});
+            let name = json!({"name": name, "namespace": namespace});
+            // OLM may have deleted its account, and creates it again.
+            let changes =
+                json!({"metadata": name, "spec": {"serviceAccountName": null, "serviceAccount": null}});
+            merge(&mut pod, &changes);
+            match self.tried(|cluster| cluster.would_create(&known::POD, &pod)) {
+                // What the old pods use now is free by then.
+                Err(EngineError::Cluster(ClusterError::Refused { message, .. }))
+                    if !message.contains("exceeded quota") && !message.contains("dry run") =>
+                {
+                    let sentence = format!("pods of `{csv}` would be refused: {}", doctor::refusal(&message));
+                    found.push(Blocker::new(PODS_REFUSED, sentence, "change what refuses them first"));
+                }
+                Err(EngineError::Cluster(ClusterError::Refused { .. })) => {}
+                tried => drop(tried?),
+            }
+        }
+        Ok(found)
+    }
+
+    /// What the cluster answers; none where the right is missing, which is said.
+    fn tried<T>(
+        &mut self,
+        ask: impl FnOnce(&mut dyn Cluster) -> Result<T, ClusterError>,
+    ) -> Result<Option<T>, EngineError> {
+        match ask(self.cluster) {
+            Err(error @ ClusterError::Forbidden { .. }) => {
+                self.say(format!("not checked whether the old pods can start: {error}"));
+                Ok(None)
+            }
+            asked => Ok(Some(asked?)),
+        }
     }
 
     /// Refuses when something that is stored would be lost or could not be read; gives back all custom resources of what is

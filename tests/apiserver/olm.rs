@@ -60,7 +60,7 @@ pub(crate) fn inputs(number: &str) -> PathBuf {
     to
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     if from.is_file() {
         let text = fs::read_to_string(from).unwrap();
         return fs::write(to, text.replace(RECORDED, NOWHERE)).unwrap();

@@ -9,8 +9,8 @@ use olmkit::lifecycle::cluster::Cluster as _;
 use serde_json::{Value, json};
 
 use super::{command, command_from, installed, run, text};
-use crate::olm::{Olm, inputs, prepare};
-use crate::server::{OF_VERBS, Server};
+use crate::olm::{Olm, copy, inputs, prepare};
+use crate::server::{ADMIN, OF_VERBS, Server};
 
 const NAMESPACE: &str = "rights";
 
@@ -49,6 +49,8 @@ pub(super) fn each_verb_needs_just_the_rights_of_its_page() {
         assert_eq!(text(&output).contains(unchecked), looks, "{words:?}\n{}", text(&output));
     }
 
+    no_pods_no_rollback(&server, &dir.path().join("catalog"), &backup);
+
     // Whatever is taken away is named.
     run(&server, &["install", "demo", "--version", "0.1.0", "-n", NAMESPACE, "--settle", "1s"]);
     assert_eq!(installed(&server, NAMESPACE), "demo.v0.1.0");
@@ -64,8 +66,16 @@ pub(super) fn each_verb_needs_just_the_rights_of_its_page() {
 fn inline_catalog(dir: &Path) {
     let catalog = fs::read_to_string(inputs("01").join("catalog-1/catalog.yaml")).unwrap();
     let (head, _) = catalog.split_once("---\nschema: olm.bundle\n").unwrap();
-    let bundles =
-        ["0.1.0", "0.2.0", "0.3.0"].map(|version| inputs("01").join(format!("bundles/demo.v{version}")));
+    let bundles = ["0.1.0", "0.2.0", "0.3.0"].map(|version| {
+        let bundle = dir.join(version);
+        copy(&inputs("01").join(format!("bundles/demo.v{version}")), &bundle);
+        let csv = bundle.join("manifests/demo.clusterserviceversion.yaml");
+        let text = fs::read_to_string(&csv).unwrap();
+        let needs =
+            "              - name: manager\n                envFrom: [{secretRef: {name: settings}}]\n";
+        fs::write(&csv, text.replace("              - name: manager\n", needs)).unwrap();
+        bundle
+    });
     let rendered =
         Command::new(env!("CARGO_BIN_EXE_olmkit")).args(["catalog", "render"]).args(bundles).output();
     let rendered = rendered.unwrap();
@@ -73,6 +83,39 @@ fn inline_catalog(dir: &Path) {
     fs::create_dir(dir.join("catalog")).unwrap();
     fs::write(dir.join("catalog/head.yaml"), head).unwrap();
     fs::write(dir.join("catalog/bundles.yaml"), rendered.stdout).unwrap();
+}
+
+/// The old version is not taken away while its pods could not start again; a user who may not look is told so.
+fn no_pods_no_rollback(server: &Server, catalog: &Path, backup: &str) {
+    let mut cluster = server.connect();
+    run(server, &["install", "demo", "--version", "0.2.0", "-n", NAMESPACE, "--settle", "1s"]);
+    let namespace = Key::new(&known::NAMESPACE, "", NAMESPACE);
+    let mut enforce = |level: Value| {
+        let labels = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}});
+        cluster.patch(&known::NAMESPACE, &namespace, &labels).unwrap();
+    };
+    let rolled_back = |user: &str| {
+        let words =
+            ["rollback", "demo", "--to", "0.1.0", "-n", NAMESPACE, "--backup-dir", backup, "--settle", "1s"];
+        command_from(catalog, &server.kubeconfig(user), &words).output().unwrap()
+    };
+    let refused = |expected: &str| {
+        let output = rolled_back(ADMIN);
+        let said = text(&output);
+        assert!(output.status.code() == Some(1) && said.contains(expected), "{expected}\n{said}");
+        assert_eq!(installed(server, NAMESPACE), "demo.v0.2.0");
+    };
+    enforce(json!("restricted"));
+    refused("pods of `demo.v0.1.0` would not start: they need the Secret `settings`, which does not exist");
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "settings", "namespace": NAMESPACE}});
+    server.connect().create(&known::SECRET, &secret).unwrap();
+    refused("pods of `demo.v0.1.0` would be refused: ");
+    enforce(Value::Null);
+    let output = rolled_back("rollback");
+    let unchecked = "not checked whether the old pods can start: not allowed to create `pods`";
+    assert!(output.status.success() && text(&output).contains(unchecked), "{}", text(&output));
+    assert_eq!(installed(server, NAMESPACE), "demo.v0.1.0");
+    run(server, &["uninstall", "demo", "-n", NAMESPACE]);
 }
 
 /// Makes the roles of the page and binds each to the user of its verb.

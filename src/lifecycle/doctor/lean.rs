@@ -1,10 +1,11 @@
 //! Objects without what no cause is read from: the icons and examples of ClusterServiceVersions, the manifests in InstallPlans, most of
 //! the spec of pods. A cluster has thousands of these, and they are looked at together.
 
+use olmkit_bundle::pod::needed;
 use serde_json::{Map, Value, json};
 
 use super::doc::Doc;
-use super::pods::is_ready;
+use super::pods::{has_restarted, is_ready};
 use crate::lifecycle::api::label;
 
 /// The longest annotation that is kept, in bytes, but for the properties of a bundle.
@@ -175,15 +176,21 @@ fn plan(plan: &mut Value) {
     }
 }
 
-/// A pod that serves has nothing to tell but that, unless it serves a catalog.
+/// A pod that serves has nothing to tell but that and what it needs, unless it serves a catalog or was restarted.
 fn pod(pod: &mut Value) {
     if let Some(metadata) = pod.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("annotations");
     }
     let doc = Doc(pod);
-    if is_ready(doc) && doc.label("olm.catalogSource").is_empty() {
+    if is_ready(doc) && !has_restarted(doc) && doc.label("olm.catalogSource").is_empty() {
+        let needs = needed(&pod["spec"]).into_iter().filter_map(|one| match one.kind {
+            "Secret" => Some(json!({"secretRef": {"name": one.name}})),
+            "ConfigMap" => Some(json!({"configMapRef": {"name": one.name}})),
+            _ => None,
+        });
+        pod["spec"] = json!({"containers": [{"envFrom": needs.collect::<Vec<_>>()}]});
         pod["status"] = json!({"phase": "Running", "containerStatuses": [{"ready": true}]});
-        keep(Some(pod), &["apiVersion", "kind", "metadata", "status"]);
+        keep(Some(pod), &["apiVersion", "kind", "metadata", "spec", "status"]);
         return;
     }
     let names = ["containers", "initContainers", "restartPolicy", "serviceAccountName", "nodeName"];

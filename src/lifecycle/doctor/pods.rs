@@ -12,6 +12,8 @@ const PASSING: i64 = 30_000;
 const SCHEDULING: i64 = 5_000;
 /// How long a container that runs may take until it is ready.
 const BECOMING_READY: i64 = 180_000;
+/// How long one that has crashed several times has to run until it is thought to last.
+const RUNNING_AGAIN: i64 = 60_000;
 
 /// What is wrong with a pod.
 #[derive(Clone, Debug)]
@@ -97,9 +99,33 @@ pub(super) fn is_ready(pod: Doc<'_>) -> bool {
         && pod.condition("Ready").is_none_or(|ready| ready.is_true)
 }
 
+/// Whether a container of a pod ended and was started again more than once.
+pub(super) fn has_restarted(pod: Doc<'_>) -> bool {
+    pod.list("/status/containerStatuses").any(|status| Doc(status).number("/restartCount") >= Some(2))
+}
+
+/// Whether a container that runs has ended again and again, and not yet run for longer than it did before: between two crashes
+/// it is ready for a moment.
+fn is_between_crashes(seen: &Observation, status: Doc<'_>) -> bool {
+    let before = Doc(status.0.pointer("/lastState/terminated").unwrap_or(&Value::Null));
+    let times = (before.moment("/startedAt"), before.moment("/finishedAt"));
+    let (Some(started), Some(finished)) = times else { return false };
+    let limit = (2 * (finished - started)).max(RUNNING_AGAIN);
+    let since = status.moment("/state/running/startedAt");
+    status.number("/restartCount") >= Some(2)
+        && since.is_some()
+        && seen.age(since) < limit
+        && is_failure(before)
+}
+
+/// Whether a container ended because something was wrong with it.
+fn is_failure(ended: Doc<'_>) -> bool {
+    ended.number("/exitCode").is_some_and(|code| code != 0) || ended.text("/reason") == "OOMKilled"
+}
+
 /// What is wrong with a pod, if anything is that does not pass by itself.
 pub(super) fn fault<'o>(seen: &'o Observation, pod: Doc<'o>) -> Option<Fault<'o>> {
-    if is_over(pod) || is_ready(pod) {
+    if is_over(pod) || is_ready(pod) && !has_restarted(pod) {
         return None;
     }
     let fault = |what, container, field: &str, message: &str, since| Fault {
@@ -169,23 +195,23 @@ fn container<'o>(seen: &'o Observation, pod: Doc<'o>, list: &str, status: Doc<'o
     let is_job = pod.text("/spec/restartPolicy") == "Never";
     let now = Doc(status.0.pointer("/state/terminated").unwrap_or(&Value::Null));
     let before = Doc(status.0.pointer("/lastState/terminated").unwrap_or(&Value::Null));
-    let ended = |one: Doc<'_>| {
-        one.number("/exitCode").is_some_and(|code| code != 0) || one.text("/reason") == "OOMKilled"
-    };
     let (ended_in, field) =
-        if ended(now) { (now, "state.terminated") } else { (before, "lastState.terminated") };
+        if is_failure(now) { (now, "state.terminated") } else { (before, "lastState.terminated") };
     let is_crash = match reason {
         "CrashLoopBackOff" => true,
-        _ if ended(now) => restarts >= 1 || is_job,
+        _ if is_failure(now) => restarts >= 1 || is_job,
         // It runs again; whether it will last is not known at its first restart.
-        _ => ended(before) && restarts >= 2,
+        _ => is_failure(before) && restarts >= 2,
     };
-    if !is_crash || status.0["ready"] == true {
+    if !is_crash || status.0["ready"] == true && !is_between_crashes(seen, status) {
         return None;
     }
     let exit = ended_in.number("/exitCode").unwrap_or(0);
     let since = pod.by_server(ended_in.moment("/finishedAt"));
-    let own = ended_in.text("/message");
+    let own = match ended_in.text("/message") {
+        "" => probe_event(seen, pod, "Liveness probe failed").map_or("", |event| event.text("/message")),
+        own => own,
+    };
     if ended_in.text("/reason") == "OOMKilled" {
         return Some(fault(What::OutOfMemory, field, &format!("OOMKilled: exit code {exit}"), since));
     }
@@ -284,13 +310,17 @@ pub(super) fn pull_event<'o>(event: Doc<'o>) -> Option<&'o str> {
 /// A container that runs, and does not become ready.
 fn unready<'o>(seen: &'o Observation, pod: Doc<'o>) -> Option<Fault<'o>> {
     let started = |status: Doc<'_>| pod.by_server(status.moment("/state/running/startedAt"));
-    let status = pod.list("/status/containerStatuses").map(Doc).find(|status| {
-        let since = started(*status);
-        status.0["ready"] != true && since.is_some() && seen.age(since) >= BECOMING_READY
+    let (list, status) = ["initContainerStatuses", "containerStatuses"].into_iter().find_map(|list| {
+        let mut all = pod.list(&format!("/status/{list}")).map(Doc);
+        let is_late = |status: &Doc<'_>| {
+            let since = started(*status);
+            // One that runs beside the others has begun.
+            let is_beside = list == "initContainerStatuses" && status.0["started"] == true;
+            status.0["ready"] != true && !is_beside && since.is_some() && seen.age(since) >= BECOMING_READY
+        };
+        Some((list, all.find(is_late)?))
     })?;
-    let probe = seen.within("Event", pod.namespace()).find(|event| {
-        event.text("/involvedObject/name") == pod.name() && event.text("/reason") == "Unhealthy"
-    });
+    let probe = probe_event(seen, pod, "");
     let since = started(status);
     let container = status.text("/name");
     Some(match probe {
@@ -308,10 +338,19 @@ fn unready<'o>(seen: &'o Observation, pod: Doc<'o>) -> Option<Fault<'o>> {
             object: pod,
             pod,
             container,
-            field: format!("status.containerStatuses[{container}].ready"),
+            field: format!("status.{list}[{container}].ready"),
             message: "false".into(),
             since,
         },
+    })
+}
+
+/// What the kubelet says of a probe of a pod that fails.
+fn probe_event<'o>(seen: &'o Observation, pod: Doc<'_>, start: &str) -> Option<Doc<'o>> {
+    seen.within("Event", pod.namespace()).find(|event| {
+        event.text("/involvedObject/name") == pod.name()
+            && event.text("/reason") == "Unhealthy"
+            && event.text("/message").starts_with(start)
     })
 }
 
@@ -342,7 +381,7 @@ pub(super) fn last_words(message: &str) -> String {
 }
 
 /// A refusal that fits a sentence. What Pod Security forbids comes first in it, and how to allow it after that.
-pub(super) fn refusal(text: &str) -> String {
+pub(in crate::lifecycle) fn refusal(text: &str) -> String {
     const MOST: usize = 400;
     match text.find("violates PodSecurity") {
         Some(at) if text.chars().count() > MOST => {
@@ -399,6 +438,11 @@ pub(super) fn sentence(fault: &Fault<'_>) -> String {
         What::Unschedulable => format!("pod `{pod}` cannot be scheduled: {}", fault.message),
         What::Pressure => format!("pod `{pod}` has no node that is not under pressure: {}", fault.message),
         What::Setup => format!("pod `{pod}` cannot be set up on its node: {}", fault.message),
+        What::NotReady if fault.field.starts_with("status.initContainerStatuses") => {
+            format!(
+                "init container `{container}` of pod `{pod}` runs and does not end, so that no other is started"
+            )
+        }
         What::NotReady => format!(
             "container `{container}` of pod `{pod}` runs and does not become ready: {}",
             // A probe that is a command may print nothing.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use olmkit_bundle::pod::{Needed, needed};
 use olmkit_catalog::fbc;
 use serde_json::{Value, json};
 
@@ -131,7 +132,8 @@ impl<'o> Rehearsals<'o> {
         // What costs nothing comes before it, as long as OLM has not begun to replace the old version.
         let is_untouched = old.text("/status/phase") == "Succeeded";
         let at = usize::from(is_untouched && cause.repair.first().is_some_and(|first| first.safe));
-        cause.repair.insert(at, back);
+        cause.repair.retain(|repair| repair.command != back.command);
+        cause.repair.insert(at.min(cause.repair.len()), back);
         if let Some(second) = cause.repair.get_mut(1) {
             second.effect = Sentence::from(INSTEAD) + std::mem::take(&mut second.effect).without(INSTEAD);
         }
@@ -232,6 +234,27 @@ fn is_ready_pod(seen: &Observation, key: &Key) -> bool {
 fn rollback<'o>(seen: &'o Observation, subscription: Doc<'o>, cause: &Cause) -> Option<(Doc<'o>, Repair)> {
     codes::CODES.iter().find(|code| code.name == cause.code && code.has_way_back())?;
     let old = still_serving(seen, subscription)?;
+    Some((old, way_back(seen, subscription, old, cause)?))
+}
+
+/// Whether pods of a version that runs need what the cause says is missing: those that take their place would not start either.
+fn lacks_the_same(seen: &Observation, old: Doc<'_>, cause: &Cause) -> bool {
+    let sentence = cause.sentence.to_string();
+    let is_missing = |needed: &Needed| sentence.contains(&format!("\"{}\" not found", needed.name));
+    let own = workloads::wanted(old).flat_map(|name| workloads::pods_of(seen, old.namespace(), name));
+    own.filter(|pod| pods::is_ready(*pod)).any(|pod| needed(&pod.0["spec"]).iter().any(is_missing))
+}
+
+/// The command that goes back to a version, and what that costs; none where the version would not come up.
+pub(super) fn way_back(
+    seen: &Observation,
+    subscription: Doc<'_>,
+    old: Doc<'_>,
+    cause: &Cause,
+) -> Option<Repair> {
+    if lacks_the_same(seen, old, cause) {
+        return None;
+    }
     let version = match old.text("/spec/version") {
         "" => old.name(),
         version => version,
@@ -243,14 +266,13 @@ fn rollback<'o>(seen: &'o Observation, subscription: Doc<'o>, cause: &Cause) -> 
         true => "still runs",
         false => "ran before",
     };
-    let repair = Repair::of(
+    Some(Repair::of(
         command!("olmkit operator rollback {} -n {} --to {}", name, namespace, version),
         format!(
             "goes back to `{}`, which {state}: the operator is down for about 30 seconds, custom resources stay, and the approval becomes Manual",
             old.name()
         ),
-    );
-    Some((old, repair))
+    ))
 }
 
 /// The old version that still serves when its successor does not come up, or is gone.

@@ -4,6 +4,7 @@ use super::codes;
 use super::doc::Doc;
 use super::observation::Observation;
 use super::pods::{self, What};
+use super::rehearsal::way_back;
 use super::relations::subscription_of;
 use super::{Cause, Repair, plans, refusals};
 use crate::lifecycle::api::label;
@@ -55,13 +56,20 @@ fn deployment(seen: &Observation, csv: Doc<'_>, name: &str) -> Option<Cause> {
     if is_installed && is_scaled_down(csv, found) {
         return scaled_down(seen, csv, found);
     }
-    if is_available(found) {
+    let newest = newest_pods(seen, found);
+    if is_available(found) && !newest.iter().any(|pod| pods::has_restarted(*pod)) {
         return None;
     }
     // While a new version waits for an old one that never came up, the Deployment is still that of the old one.
     let own = owner(seen, csv, found).unwrap_or(csv);
-    let what = format!("`{}` does not start, its deployment `{name}` is not available", own.name());
-    let fault = newest_pods(seen, found).into_iter().find_map(|pod| pods::fault(seen, pod));
+    let what = match is_available(found) {
+        true => format!("`{}` does not keep running", own.name()),
+        false => format!("`{}` does not start, its deployment `{name}` is not available", own.name()),
+    };
+    let fault = newest.into_iter().find_map(|pod| pods::fault(seen, pod));
+    if is_available(found) && fault.is_none() {
+        return None;
+    }
     let cause = match fault {
         Some(fault) => repaired(seen, csv, own.name(), &fault, fault.cause(pods::code(&fault), &what)),
         None => refused(seen, csv, found, &what)
@@ -416,9 +424,8 @@ fn config(seen: &Observation, csv: Doc<'_>, cause: Cause, field: &str) -> Cause 
 fn upgrade(seen: &Observation, csv: Doc<'_>, cause: Cause) -> Cause {
     let (old, namespace) = (csv.text("/spec/replaces"), csv.namespace());
     let Some(subscription) = subscription_of(seen, csv) else { return cause };
-    if old.is_empty() || seen.get("ClusterServiceVersion", namespace, old).is_none() {
-        return cause;
-    }
+    let found = seen.get("ClusterServiceVersion", namespace, old).filter(|_| !old.is_empty());
+    let Some(found) = found else { return cause };
     let mut cause = cause;
     let is_failed = csv.text("/status/phase") == "Failed";
     let group = seen.within("OperatorGroup", namespace).next();
@@ -428,5 +435,12 @@ fn upgrade(seen: &Observation, csv: Doc<'_>, cause: Cause) -> Cause {
             format!("lets OLM upgrade from the failed `{}` to a newer version that replaces it; works only in phase Failed", csv.name()),
         ));
     }
-    plans::reinstall_of(seen, subscription, cause)
+    // A new installation brings the head of the channel: where that is what does not come up, it is of no use.
+    if !matches!(found.text("/status/phase"), "Succeeded" | "Replacing") {
+        return plans::reinstall_of(seen, subscription, cause);
+    }
+    match way_back(seen, subscription, found, &cause) {
+        Some(back) => cause.instead(back),
+        None => cause,
+    }
 }

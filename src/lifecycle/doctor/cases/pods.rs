@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{around_pod, check, look, object, pod};
+use super::{around_pod, available, catalog, check, csv, group, installed, look, object, pod};
 use crate::lifecycle::doctor::State;
 
 #[test]
@@ -75,6 +75,58 @@ fn an_operator_runs_and_does_not_become_ready() {
     ]
     .concat();
     check("not-ready", "pod/demo-5d9-x", "Readiness probe failed", objects);
+}
+
+/// Between two crashes it is ready for a moment; once it has run for longer than before, it is well.
+#[test]
+fn an_operator_that_crashes_again_and_again_is_not_healthy_in_between() {
+    let objects = |started: &str, restarts: u8| {
+        let last = json!({"reason": "Error", "exitCode": 1, "startedAt": "2026-01-01T00:58:00Z", "finishedAt": "2026-01-01T00:58:40Z"});
+        let ill = pod(json!({"status": {"phase": "Running", "containerStatuses": [{
+            "name": "manager", "ready": true, "restartCount": restarts, "state": {"running": {"startedAt": started}},
+            "lastState": {"terminated": last},
+        }]}}));
+        vec![
+            installed(),
+            group(),
+            catalog("READY"),
+            csv("Succeeded", "InstallSucceeded", ""),
+            available(),
+            ill,
+        ]
+    };
+    let words = "`demo.v1` does not keep running: container `manager` of pod `demo-5d9-x` crashes (Error): exit code 1";
+    check("crashing", "pod/demo-5d9-x", words, objects("2026-01-01T00:59:00Z", 2));
+    assert_eq!(look(objects("2026-01-01T00:59:00Z", 1)).state, State::Healthy);
+    assert_eq!(look(objects("2026-01-01T00:58:40Z", 9)).state, State::Healthy);
+}
+
+#[test]
+fn an_init_container_that_does_not_end_is_named() {
+    let status = json!({"phase": "Pending", "initContainerStatuses": [{
+        "name": "wait-db", "ready": false, "restartCount": 0,
+        "state": {"running": {"startedAt": "2026-01-01T00:56:00Z"}},
+    }], "containerStatuses": [{
+        "name": "manager", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "PodInitializing"}},
+    }]});
+    let words = "init container `wait-db` of pod `demo-5d9-x` runs and does not end";
+    check("not-ready", "pod/demo-5d9-x", words, around_pod(status.clone()));
+    assert_eq!(
+        look(around_pod(status)).causes[0].repair[0].command.to_string(),
+        "kubectl -n here logs demo-5d9-x -c wait-db"
+    );
+}
+
+#[test]
+fn a_liveness_probe_that_ends_an_operator_is_named() {
+    let status = json!({"phase": "Running", "containerStatuses": [{
+        "name": "manager", "ready": false, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"reason": "Error", "exitCode": 137}},
+    }]});
+    let probe = warning("Unhealthy", "Liveness probe failed: connection refused");
+    let objects = [around_pod(status), vec![probe]].concat();
+    let words = "crashes (CrashLoopBackOff): exit code 137: Liveness probe failed: connection refused";
+    check("crashing", "pod/demo-5d9-x", words, objects);
 }
 
 /// The pod that is the leader for life ends only after this one is ready.

@@ -174,6 +174,32 @@ fn what_still_runs_is_told_from_the_deployment() {
     assert!(rollback("demo.v2", "False").starts_with("goes back to `demo.v1`, which still runs: "));
 }
 
+/// Pods of the old version that need the same Secret run only because they were made before it was deleted.
+#[test]
+fn a_version_that_would_not_start_again_is_no_way_back() {
+    let commands = |needed: &str| -> Vec<String> {
+        let waiting =
+            json!({"reason": "CreateContainerConfigError", "message": "secret \"token\" not found"});
+        let ill = pod(json!({"status": {"phase": "Pending", "containerStatuses": [{
+            "name": "manager", "ready": false, "restartCount": 0, "state": {"waiting": waiting},
+        }]}}));
+        let old = pod(json!({
+            "metadata": {"name": "demo-4c8-x", "creationTimestamp": "2025-12-31T00:00:00Z",
+                "labels": {"pod-template-hash": "4c8"}, "ownerReferences": [{"kind": "ReplicaSet", "name": "demo-4c8"}]},
+            "spec": {"containers": [{"name": "manager", "envFrom": [{"secretRef": {"name": needed}}]}]},
+            "status": {"phase": "Running", "containerStatuses": [{"name": "manager", "ready": true, "restartCount": 0}]},
+        }));
+        let conditions = json!([{"type": "Available", "status": "False"}]);
+        let mut objects = upgrade("demo.v2", ["Replacing", "Installing"], conditions, vec![ill, old]);
+        objects.iter_mut().for_each(super::super::lean::lean);
+        let diagnosis = look(objects);
+        assert_eq!(diagnosis.causes[0].code, "container-config", "{diagnosis:#?}");
+        diagnosis.causes[0].repair.iter().map(|repair| repair.command.to_string()).collect()
+    };
+    assert!(commands("other")[0].starts_with("olmkit operator rollback demo"), "{:?}", commands("other"));
+    assert!(commands("token").iter().all(|one| !one.contains("rollback")), "{:?}", commands("token"));
+}
+
 #[test]
 fn a_pod_of_the_old_version_is_not_told_of_the_new_one() {
     let waiting = json!({"reason": "ImagePullBackOff", "message": "r/demo:1: not found"});
