@@ -552,7 +552,7 @@ impl Unchecked {
     }
 
     /// What could not be read is no obstacle; what does not exist is, unless it was accepted.
-    fn take(
+    pub(super) fn take(
         &mut self,
         csv: &str,
         error: ContentError,
@@ -607,7 +607,7 @@ fn stop_before(error: EngineError, version: Option<&str>) -> EngineError {
 }
 
 /// The images that the deployments of a ClusterServiceVersion run.
-fn images(csv: &Value) -> BTreeSet<String> {
+pub(super) fn images(csv: &Value) -> BTreeSet<String> {
     if csv["kind"] != olmkit_bundle::csv::KIND {
         return BTreeSet::new();
     }

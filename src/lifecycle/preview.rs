@@ -7,7 +7,7 @@
 
 mod reach;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use olmkit_bundle::diff;
 use olmkit_bundle::finding::Level;
@@ -19,11 +19,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{InstallPlan, Key, Named as _, Object, Subscription, known, resource_of};
-use super::blockers::{Blocker, Candidate, Company, Ground};
+use super::blockers::{Blocker, Candidate, Company, Ground, IMAGE_PULL};
 use super::cluster::ClusterError;
-use super::engine::{Engine, EngineError};
+use super::engine::{ContentError, Engine, EngineError};
 use super::observe::Observed;
-use super::preflight::Unchecked;
+use super::preflight::{Unchecked, images};
 use super::{replace, unpacked};
 use crate::sentence::Sentence;
 use crate::shell::command;
@@ -68,6 +68,9 @@ pub struct PlannedCsv {
     pub images: Vec<String>,
     /// Those of them that the replaced version does not name.
     pub new_images: Vec<String>,
+    /// Those of its Deployments.
+    #[serde(skip)]
+    pub pod_images: BTreeSet<String>,
     /// What its service accounts may newly do in all namespaces, a line for each rule, and the new or changed ClusterRoles and
     /// ClusterRoleBindings of its bundle.
     pub new_cluster_rules: Vec<String>,
@@ -162,7 +165,34 @@ impl Engine<'_> {
             ));
         };
         let plan = plan.clone();
-        Ok((self.preview_of(&plan, &observed)?, current.to_owned()))
+        Ok((self.preview_with_images(&plan, &observed)?, current.to_owned()))
+    }
+
+    /// What a plan will change, and which images of its pods do not exist.
+    pub(super) fn preview_with_images(
+        &mut self,
+        plan: &Object<InstallPlan>,
+        observed: &Observed,
+    ) -> Result<Preview, EngineError> {
+        let mut preview = self.preview_of(plan, observed)?;
+        let mut unchecked = Unchecked::default();
+        for csv in &mut preview.csvs {
+            for image in std::mem::take(&mut csv.pod_images) {
+                match self.catalogs.image(&image) {
+                    Ok(()) => {}
+                    Err(ContentError::NotFound { reference }) => {
+                        let sentence = format!(
+                            "`{}` cannot be installed: the image `{reference}` does not exist",
+                            csv.name
+                        );
+                        csv.blockers.push(Blocker::new(IMAGE_PULL, sentence, "push it first"));
+                    }
+                    Err(error) => unchecked.take(&csv.name, error, true, "")?,
+                }
+            }
+        }
+        preview.not_checked.extend(unchecked.lines());
+        Ok(preview)
     }
 
     /// What a plan will change.
@@ -350,6 +380,7 @@ impl Engine<'_> {
         let all: Vec<Value> = manifests().cloned().collect();
         let candidate = Candidate { name, manifests: &all, before: before.as_ref() };
         let mut unchecked = Unchecked::default();
+        planned.pod_images = images(csv);
         planned.blockers = self.blockers(candidate, ground, &mut BTreeMap::new(), &mut unchecked)?;
         preview.not_checked.extend(unchecked.lines());
         // One that cannot be read is not new, and what changes in it is not known.

@@ -306,7 +306,7 @@ impl Engine<'_> {
             all_carried(accept, plan, &current)?;
             let way = vec![current.clone()];
             let goal = Goal { way, approve: true, channel: None, accept: accept.clone() };
-            let preview = self.preview_of(&plan.clone(), &observed)?;
+            let preview = self.preview_with_images(&plan.clone(), &observed)?;
             if let Some(policy) = policy {
                 self.meets(policy, plan, &preview, &observed, &current)?;
             }

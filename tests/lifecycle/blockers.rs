@@ -66,6 +66,25 @@ fn check(code: &str, change: impl Fn(&mut World)) -> World {
     world
 }
 
+/// Who approves a plan hears of a missing image as `upgrade` does: with `strategy: Recreate` the old pods go first.
+#[test]
+fn an_image_that_does_not_exist_is_not_approved() {
+    let mut world = waiting(|_| {});
+    let csv = world.bundles["demo.v0.2.0"].iter().find(|one| one["kind"] == "ClusterServiceVersion").unwrap();
+    let pod = csv.pointer("/spec/install/spec/deployments/0/spec/template/spec").unwrap();
+    let image = pod["containers"][0]["image"].as_str().unwrap().to_owned();
+    world.missing.insert(image.clone());
+    let refused = world.run(|engine, _| engine.approve("demo", Some(NS), &Accept::default()));
+    let expected = format!(
+        "`demo.v0.2.0` cannot be installed: the image `{image}` does not exist [image-pull]\n\
+         push it first, or pass `--accept image-pull` to go on nevertheless"
+    );
+    assert_eq!(told(refused.unwrap_err()), expected);
+    let (preview, _) = world.run(|engine, _| engine.preview("demo", Some(NS))).unwrap();
+    assert_eq!(preview.csvs[0].blockers[0].code, "image-pull");
+    world.run(|engine, _| engine.approve("demo", Some(NS), &accept(&["image-pull"]))).unwrap();
+}
+
 /// What the doctor says of the operator, with what it sees in the catalog and the plan.
 fn look_ahead(world: &mut World) -> String {
     world.run(|engine, _| {
