@@ -5,14 +5,18 @@ use super::observation::Observation;
 use super::{Cause, codes};
 use crate::shell::command;
 
-/// How long a deletion may take: OLM needs seconds.
+/// How long a deletion may take: OLM and Kubernetes need seconds, and catch up after a restart.
 const DELETING: i64 = 120_000;
+/// The same where somebody else has to act.
+const CLEANING: i64 = 30_000;
 
 /// A finalizer that keeps an object from being deleted, if it has done so for too long.
 pub(super) fn blocked(seen: &Observation, object: Doc<'_>) -> Option<Cause> {
     let since = object.moment("/metadata/deletionTimestamp");
     let finalizers = finalizers(object);
-    if !object.is_going() || finalizers.is_empty() || seen.age(since) < DELETING {
+    let is_known = finalizers.iter().all(|one| known(one).is_some());
+    let limit = if is_known { DELETING } else { CLEANING };
+    if !object.is_going() || finalizers.is_empty() || seen.age(since) < limit {
         return None;
     }
     let (namespace, name) = (object.namespace(), object.name());
@@ -41,8 +45,10 @@ pub(super) fn blocked(seen: &Observation, object: Doc<'_>) -> Option<Cause> {
             "shows who set the finalizer (`managedFields`): start that controller again, and it cleans up and removes its finalizer",
         ),
     };
+    let mut successors = seen.within("ClusterServiceVersion", namespace);
+    let is_replaced = successors.any(|one| one.text("/spec/replaces") == name);
     let also = match object.kind() {
-        "ClusterServiceVersion" => ", its operator is down",
+        "ClusterServiceVersion" if !is_replaced => ", its operator is down",
         _ => "",
     };
     Some(cause.repair(

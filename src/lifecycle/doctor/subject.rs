@@ -92,7 +92,7 @@ impl<'o> Subject<'o> {
             }
         }
         if causes.is_empty() {
-            causes.extend(self.upstream());
+            causes.extend(self.upstream().or_else(|| self.replaced(csv(current)?)));
         }
         if !causes.is_empty() {
             return Verdict::Found(causes);
@@ -193,6 +193,12 @@ impl<'o> Subject<'o> {
             since,
         );
         Some(plans::reinstall_of(seen, subscription, cause))
+    }
+
+    /// The version that was replaced, if something keeps it: OLM resolves nothing new until it is gone.
+    fn replaced(&self, csv: Doc<'o>) -> Option<Cause> {
+        let old = self.seen.get("ClusterServiceVersion", csv.namespace(), csv.text("/spec/replaces"))?;
+        namespaces::blocked(self.seen, old)
     }
 
     /// A version that waits for objects of a plan that is gone.

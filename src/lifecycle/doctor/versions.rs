@@ -382,8 +382,8 @@ fn waiting(
     }
     if is_gone {
         cause = cause.repair(
-            command!("kubectl -n {} create serviceaccount {}", namespace, other.text("/name")),
-            "creates it again: its rights are still bound to the name, and OLM continues automatically",
+            command!("kubectl -n {} create serviceaccount {} && kubectl -n {} label serviceaccount {} olm.managed=true", namespace, other.text("/name"), namespace, other.text("/name")),
+            "creates it again, and lets OLM see it: its rights are still bound to the name, and OLM continues within half a minute",
         );
     }
     Some(cause.repair(

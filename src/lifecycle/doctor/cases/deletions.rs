@@ -24,7 +24,7 @@ fn a_subscription_with_a_finalizer_is_not_progressing_for_ever() {
         check("deletion-blocked", "subscription/demo", owner, with(old, &[finalizer]));
         check("deletion-blocked", "subscription/demo", &format!("`{finalizer}`"), with(old, &[finalizer]));
     }
-    assert_eq!(look(with("2026-01-01T00:59:30Z", &["example.com/cleanup"])).state, State::Progressing);
+    assert_eq!(look(with("2026-01-01T00:59:45Z", &["example.com/cleanup"])).state, State::Progressing);
     // Without finalizers it is as good as gone.
     assert_eq!(look(with(old, &[])).state, State::Progressing);
 }
@@ -76,4 +76,22 @@ fn a_namespace_that_does_not_go_is_named_with_its_finalizers() {
     let objects = vec![stuck, group(), namespace("2026-01-01T00:30:00Z")];
     check("deletion-blocked", "subscription/demo", "example.com", objects.clone());
     assert_eq!(look(objects).causes[0].consequences, ["namespace/here stays Terminating"]);
+}
+
+/// OLM resolves nothing new for the operator until it is gone.
+#[test]
+fn a_version_that_was_replaced_and_stays_is_not_healthy() {
+    let old = deleted(csv("Replacing", "", ""), "2026-01-01T00:59:00Z", &["example.com/cleanup"]);
+    let mut new = csv("Succeeded", "InstallSucceeded", "");
+    new["metadata"]["name"] = json!("demo.v2");
+    new["spec"]["replaces"] = json!("demo.v1");
+    let mut subscription = installed();
+    for field in ["currentCSV", "installedCSV"] {
+        subscription["status"][field] = json!("demo.v2");
+    }
+    let objects = vec![subscription, group(), catalog("READY"), old, new, available()];
+    check("deletion-blocked", "clusterserviceversion/demo.v1", "example.com", objects.clone());
+    let effects: Vec<String> =
+        look(objects).causes[0].repair.iter().map(|repair| repair.effect.to_string()).collect();
+    assert!(effects.iter().all(|effect| !effect.contains("down")), "{effects:?}");
 }
