@@ -120,6 +120,8 @@ pub(super) struct Company {
     pub(super) brought: Option<BTreeSet<(String, String)>>,
     /// Objects that OLM can do without, by kind and name.
     pub(super) optional: BTreeSet<(String, String)>,
+    /// The ClusterServiceVersions of other operators that are replaced along with it; none when nobody knows.
+    pub(super) replaced: Option<BTreeSet<String>>,
 }
 
 impl Company {

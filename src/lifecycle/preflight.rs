@@ -8,9 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use olmkit_bundle::version::{Version, VersionRange};
 use serde_json::{Value, json};
 
-use super::api::{CatalogSource, Key, Object, Resource, known, label};
+use super::api::{CatalogSource, ClusterServiceVersion, Key, Named as _, Object, Resource, known, label};
 use super::blockers::{self, Blocker, Candidate, Company, Ground, lacking};
 use super::checks;
 use super::cluster::ClusterError;
@@ -21,7 +22,7 @@ use super::install::GLOBAL;
 use super::observe::Observed;
 use super::offer::{Need, Offer, OfferedBundle, OfferedPackage, needs};
 use super::patch::merge;
-use super::properties::package_of;
+use super::properties::{needs_of, package_of};
 use super::schema::{judge, lost_version, schema_of, versions};
 
 /// What was not looked at, by the reason.
@@ -73,7 +74,9 @@ impl Engine<'_> {
     pub(super) fn preflight(&mut self, upcoming: &Upcoming<'_>) -> Result<(), EngineError> {
         let Upcoming { offer, package, bundles, observed, .. } = upcoming;
         let mut looked = Looked::default();
-        let company = Company::of(offer, package, bundles);
+        let mut company = Company::of(offer, package, bundles);
+        // Who names what else a plan may carry knows that others move too.
+        company.replaced = upcoming.accept.csvs.is_empty().then(BTreeSet::new);
         let ground = self.ground(&observed.namespace, upcoming.targets.clone(), company);
         let mut before = observed.installed().map(|csv| csv.document().clone());
         for (at, csv) in bundles.iter().enumerate() {
@@ -210,6 +213,7 @@ impl Engine<'_> {
         found.extend(self.missing_apis(candidate)?);
         found.extend(self.unserved(candidate, ground)?);
         found.extend(self.taken_accounts(candidate, ground)?);
+        found.extend(self.taken_from_others(candidate, ground)?);
         found.extend(self.crd_blockers(candidate, known, unchecked)?);
         Ok(found)
     }
@@ -366,6 +370,70 @@ impl Engine<'_> {
             let help =
                 "publish a bundle without the object: OLM creates the accounts of the permissions itself";
             found.push(Blocker::new(blockers::REQUIREMENT_MISSING, sentence, help));
+        }
+        Ok(found)
+    }
+
+    /// What a version takes away that other operators require: versions of its CRDs, and the version of its package before it. OLM
+    /// itself plans nothing of the kind, but a plan may be older than the operator that requires it, and of CRDs OLM knows no versions.
+    fn taken_from_others(
+        &mut self,
+        candidate: Candidate<'_>,
+        ground: &Ground<'_>,
+    ) -> Result<Vec<Blocker>, EngineError> {
+        let (Some(before), Some(going)) = (candidate.before, &ground.company.replaced) else {
+            return Ok(Vec::new());
+        };
+        let Ok(before) = Object::<ClusterServiceVersion>::read(before.clone()) else { return Ok(Vec::new()) };
+        let listed = match self.cluster.list(&known::CSV, None) {
+            Err(ClusterError::Forbidden { .. }) => self.cluster.list(&known::CSV, Some(ground.namespace))?,
+            listed => listed?,
+        };
+        let others = listed.into_iter().filter_map(|one| Object::<ClusterServiceVersion>::read(one).ok());
+        let is_other = |one: &Object<ClusterServiceVersion>| {
+            let is_copy =
+                one.metadata.labels.as_ref().is_some_and(|all| all.contains_key(label::COPIED_FROM));
+            !is_copy && ![candidate.name, before.name()].contains(&one.name()) && !going.contains(one.name())
+        };
+        let version_of = |csv: &Value| Version::parse(csv.pointer("/spec/version")?.as_str()?).ok();
+        let versions = version_of(before.document()).zip(candidate.csv().and_then(version_of));
+        let package = package_of(&before);
+        let mut found = Vec::new();
+        for other in others.filter(is_other) {
+            let name = other.name();
+            let mut taken = |code, what: String| {
+                let sentence = format!(
+                    "`{}` takes away {what}, which `{name}` in the namespace `{}` requires",
+                    candidate.name,
+                    other.namespace()
+                );
+                found.push(Blocker::new(code, sentence, format!("upgrade or uninstall `{name}` first")));
+            };
+            for required in &other.spec.custom_resource_definitions.required {
+                let served =
+                    |crd: &Value| checks::served(crd).iter().any(|one| one.version == required.version);
+                let mut own =
+                    candidate.manifests.iter().filter(|one| one["kind"] == known::CRD.kind.as_str());
+                let is_lost = own.any(|crd| Key::of(crd).name == required.name && !served(crd));
+                if is_lost && self.cluster.get(&known::CRD, "", &required.name)?.as_ref().is_some_and(served)
+                {
+                    let what = format!("the version {} of the CRD `{}`", required.version, required.name);
+                    taken(blockers::REQUIRED_API_MISSING, what);
+                }
+            }
+            for need in needs_of(&other).into_iter().filter(|_| other.namespace() == ground.namespace) {
+                if let (Need::Package { name, range }, Some((old, new))) = (need, &versions)
+                    && Some(&name) == package.as_ref()
+                    && range
+                        .parse::<VersionRange>()
+                        .is_ok_and(|range| range.contains(old) && !range.contains(new))
+                {
+                    taken(
+                        blockers::DEPENDENCY_MISSING,
+                        format!("a version `{range}` of the package `{name}`"),
+                    );
+                }
+            }
         }
         Ok(found)
     }

@@ -411,16 +411,19 @@ impl Engine<'_> {
 }
 
 /// The APIs that the CRDs of a plan bring, where all of these could be read, and the objects that OLM can do without.
-fn company<'o>(plan: &InstallPlan, objects: impl Iterator<Item = &'o PlannedObject>) -> Company {
+fn company<'o>(plan: &InstallPlan, objects: impl Iterator<Item = &'o PlannedObject> + Clone) -> Company {
+    let objects = objects.map(|(object, ..)| object);
     let text =
         |object: &Value, path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
     let steps = &plan.status.plan;
     let is_crd = |kind: &str| kind == known::CRD.kind;
-    let crds = objects.map(|(object, ..)| object).filter(|one| one["kind"].as_str().is_some_and(is_crd));
+    let crds = objects.clone().filter(|one| one["kind"].as_str().is_some_and(is_crd));
     let brought: Vec<_> = crds.map(|crd| (text(crd, "/spec/group"), text(crd, "/spec/names/kind"))).collect();
     let is_whole = brought.len() == steps.iter().filter(|step| is_crd(&step.resource.kind)).count();
     let optional = steps.iter().filter(|step| step.optional).map(|step| &step.resource);
+    let replaced = objects.clone().map(|object| text(object, "/spec/replaces"));
     Company {
+        replaced: Some(replaced.collect()),
         brought: is_whole.then(|| brought.into_iter().collect()),
         optional: optional.map(|one| (one.kind.clone(), one.name.clone())).collect(),
     }

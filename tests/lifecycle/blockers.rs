@@ -252,6 +252,51 @@ fn a_version_that_needs_an_api_that_is_not_served_is_refused() {
     });
 }
 
+/// An operator of somebody else that is installed and requires something.
+fn user(namespace: &str, properties: &Value, required: Value) -> Value {
+    json!({
+        "apiVersion": known::CSV.api_version(), "kind": known::CSV.kind,
+        "metadata": {
+            "name": "user.v1.0.0", "namespace": namespace,
+            "annotations": {"operatorframework.io/properties": json!({"properties": properties}).to_string()},
+        },
+        "spec": {"version": "1.0.0", "customresourcedefinitions": {"required": required}},
+        "status": {"phase": "Succeeded"},
+    })
+}
+
+#[test]
+fn a_version_that_takes_an_api_version_from_another_operator_is_refused() {
+    check("required-api-missing", |world| {
+        world.change_crd("demo.v0.2.0", |crd| {
+            let versions = crd["spec"]["versions"].as_array_mut().unwrap();
+            let mut next = versions[0].clone();
+            next["name"] = json!("v2");
+            versions[0]["served"] = json!(false);
+            versions[0]["storage"] = json!(false);
+            versions.push(next);
+        });
+        world.change_csv("demo.v0.2.0", |csv| {
+            csv["spec"]["customresourcedefinitions"]["owned"][0]["version"] = json!("v2");
+        });
+        let required = json!([{"name": "demos.t01.example.com", "version": "v1", "kind": "Demo"}]);
+        world.cluster.store().create(user("elsewhere", &json!([]), required)).unwrap();
+    });
+}
+
+/// A plan that is older than the operator which requires the version before it.
+#[test]
+fn a_plan_that_takes_the_version_from_an_operator_that_requires_it_is_not_approved() {
+    let mut world = waiting(|_| {});
+    let range = json!({"packageName": "demo", "versionRange": ">=0.1.0 <0.2.0"});
+    let properties = json!([{"type": "olm.package.required", "value": range}]);
+    world.cluster.store().create(user(NS, &properties, json!([]))).unwrap();
+    let expected = "`demo.v0.2.0` takes away a version `>=0.1.0 <0.2.0` of the package `demo`, which `user.v1.0.0` in the namespace `ns` requires";
+    let said = told(world.run(|engine, _| engine.upgrade(&upgrade(Accept::default()))).unwrap_err());
+    assert!(said.starts_with(expected), "{said}");
+    refuses_to_approve(&mut world, "dependency-missing");
+}
+
 fn causes(world: &mut World) -> Vec<&'static str> {
     let scope = Scope { name: None, namespace: Some(NS.into()) };
     let now = olmkit::lifecycle::cluster::Cluster::time_of_day(&world.cluster);

@@ -364,12 +364,15 @@ fn repaired(seen: &Observation, csv: Doc<'_>, own: &str, fault: &pods::Fault<'_>
             command!("kubectl -n {} describe pod {}", namespace, pod),
             "names the Secret, ConfigMap or setting that is missing: create it, and the container starts within a minute",
         ),
-        What::Unschedulable => config(
-            seen,
-            csv,
-            cause.repair("kubectl describe nodes", "shows what the nodes have left: add a node, or free what the pod needs, and it is scheduled at once"),
-            "resources",
-        ),
+        What::Unschedulable => {
+            let cause = cause.repair("kubectl describe nodes", "shows what the nodes have left: add a node, or free what the pod needs, and it is scheduled at once");
+            let fields = [("Insufficient ", "resources"), ("node affinity", "nodeSelector"), ("taint", "tolerations")];
+            let field = fields.into_iter().find(|(word, _)| fault.message.contains(word));
+            match field {
+                Some((_, field)) => config(seen, csv, cause, field),
+                None => cause,
+            }
+        }
         What::Pressure => cause
             .repair("kubectl get nodes -o 'custom-columns=NAME:.metadata.name,TAINTS:.spec.taints[*].key'", "names the nodes under pressure: free memory or disk on them, or add a node")
             .safe_repair(retry, "then starts a new pod; safe, because this one is not running"),
