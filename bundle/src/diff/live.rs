@@ -134,12 +134,8 @@ impl<'c, 'b, 'a> Live<'c, 'b, 'a> {
                 .map(|(namespace, _)| format!(" --namespace {namespace}"))
                 .unwrap_or_default();
             let alone = name.split_once('/').map_or(name.as_str(), |(_, name)| name);
-            findings.push(
-                Finding::new(code, message)
-                    .at(crd.place_at(span))
-                    .subject(crd.id())
-                    .help(format!("see `kubectl get {} {alone}{flag} -o yaml`", crd.name())),
-            );
+            let finding = Finding::new(code, message).at(crd.place_at(span)).subject(crd.id());
+            findings.push(finding.help(format!("see `kubectl get {} {alone}{flag} -o yaml`", crd.name())));
         }
         for what in &tally.unchecked {
             findings.push(self.not_checked(crd, what, None));

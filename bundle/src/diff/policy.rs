@@ -149,9 +149,8 @@ fn kubernetes(
             );
             let finding = Finding::new(&codes::POLICY_KUBERNETES_BROKEN, message);
             let place = object.place(steps!("apiVersion"));
-            findings.push(
-                finding.at(place).and(old.object.place(path)).subject(object.id()).help(HELP_KUBERNETES),
-            );
+            let finding = finding.at(place).and(old.object.place(path)).subject(object.id());
+            findings.push(finding.help(HELP_KUBERNETES));
         }
     }
 }

@@ -71,13 +71,11 @@ pub(super) fn check(
         } else {
             "begin the field's description with `Deprecated:`"
         };
-        findings.push(
-            Finding::new(&codes::POLICY_NOTICE_TOO_SHORT, message)
-                .at(version_place(new_csv))
-                .and(removed.place.clone().label("removed"))
-                .subject(format!("CustomResourceDefinition/{}", removed.crd))
-                .help(format!("keep it, {how}, and remove it {} later", times(notice))),
-        );
+        let finding = Finding::new(&codes::POLICY_NOTICE_TOO_SHORT, message)
+            .at(version_place(new_csv))
+            .and(removed.place.clone().label("removed"))
+            .subject(format!("CustomResourceDefinition/{}", removed.crd));
+        findings.push(finding.help(format!("keep it, {how}, and remove it {} later", times(notice))));
     }
 }
 

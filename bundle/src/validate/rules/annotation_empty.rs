@@ -15,11 +15,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             CHANNELS => "list the channels of the bundle, separated by commas",
             _ => "name a channel, or remove the annotation: it may be left out, but not empty",
         };
-        findings.push(
-            Finding::new(&RULE.code, format!("the annotation `{key}` is empty"))
-                .at(annotations.place(key))
-                .subject(annotations.file.path)
-                .help(help),
-        );
+        let finding = Finding::new(&RULE.code, format!("the annotation `{key}` is empty"))
+            .at(annotations.place(key))
+            .subject(annotations.file.path);
+        findings.push(finding.help(help));
     }
 }

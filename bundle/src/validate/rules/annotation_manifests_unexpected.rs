@@ -9,10 +9,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };
     let value = annotations.get(MANIFESTS).filter(|value| !is_directory(value, MANIFESTS_DIR));
     let Some(value) = value else { return };
-    findings.push(
+    let finding =
         Finding::new(&RULE.code, format!("the manifests directory is `{value}`, expected `{MANIFESTS_DIR}`"))
             .at(annotations.place(MANIFESTS))
-            .subject(annotations.file.path)
-            .help(format!("write `{MANIFESTS}: {MANIFESTS_DIR}`")),
-    );
+            .subject(annotations.file.path);
+    findings.push(finding.help(format!("write `{MANIFESTS}: {MANIFESTS_DIR}`")));
 }

@@ -8,10 +8,8 @@ rule!("annotation-mediatype-unexpected", Error, OLM, "annotation_mediatype_unexp
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };
     let Some(value) = annotations.get(MEDIA_TYPE).filter(|value| value != REGISTRY_V1) else { return };
-    findings.push(
-        Finding::new(&RULE.code, format!("the media type is `{value}`, expected `{REGISTRY_V1}`"))
-            .at(annotations.place(MEDIA_TYPE))
-            .subject(annotations.file.path)
-            .help(format!("write `{MEDIA_TYPE}: {REGISTRY_V1}`")),
-    );
+    let finding = Finding::new(&RULE.code, format!("the media type is `{value}`, expected `{REGISTRY_V1}`"))
+        .at(annotations.place(MEDIA_TYPE))
+        .subject(annotations.file.path);
+    findings.push(finding.help(format!("write `{MEDIA_TYPE}: {REGISTRY_V1}`")));
 }

@@ -9,10 +9,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };
     let value = annotations.get(METADATA).filter(|value| !is_directory(value, METADATA_DIR));
     let Some(value) = value else { return };
-    findings.push(
+    let finding =
         Finding::new(&RULE.code, format!("the metadata directory is `{value}`, expected `{METADATA_DIR}`"))
             .at(annotations.place(METADATA))
-            .subject(annotations.file.path)
-            .help(format!("write `{METADATA}: {METADATA_DIR}`")),
-    );
+            .subject(annotations.file.path);
+    findings.push(finding.help(format!("write `{METADATA}: {METADATA_DIR}`")));
 }

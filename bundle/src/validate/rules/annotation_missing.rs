@@ -16,11 +16,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             CHANNELS => "CHANNEL,CHANNEL",
             _ => "VALUE",
         };
-        findings.push(
-            Finding::new(&RULE.code, format!("the annotation `{key}` is missing"))
-                .at(annotations.place(key))
-                .subject(annotations.file.path)
-                .help(format!("add `{key}: {value}`")),
-        );
+        let finding = Finding::new(&RULE.code, format!("the annotation `{key}` is missing"))
+            .at(annotations.place(key))
+            .subject(annotations.file.path);
+        findings.push(finding.help(format!("add `{key}: {value}`")));
     }
 }

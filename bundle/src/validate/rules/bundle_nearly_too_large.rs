@@ -12,10 +12,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     }
     let message =
         format!("the manifests take {total} bytes when packed, of {MAX_PACKED_BYTES} that are allowed");
+    let finding = Finding::new(&RULE.code, message).at(facts.place()).subject(facts.name);
     findings.push(
-        Finding::new(&RULE.code, message)
-            .at(facts.place())
-            .subject(facts.name)
-            .help(format!("the largest is `{path}` ({share} bytes); descriptions in CRDs take most room")),
+        finding.help(format!("the largest is `{path}` ({share} bytes); descriptions in CRDs take most room")),
     );
 }

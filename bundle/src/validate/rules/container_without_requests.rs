@@ -16,12 +16,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             let path = steps!("spec", "install", "spec", "deployments", index, "spec", "template", "spec");
             let path: Vec<_> = path.iter().chain(steps!("containers", container, "name")).copied().collect();
             let message = format!("the container `{}` requests neither CPU nor memory", spec.name);
-            findings.push(
-                csv.object
-                    .finding(&RULE.code, message, &path)
-                    .subject(format!("container {}", spec.name))
-                    .help("set `resources.requests.cpu` and `resources.requests.memory`"),
-            );
+            let finding =
+                csv.object.finding(&RULE.code, message, &path).subject(format!("container {}", spec.name));
+            findings.push(finding.help("set `resources.requests.cpu` and `resources.requests.memory`"));
         }
     }
 }

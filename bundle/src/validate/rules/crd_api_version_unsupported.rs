@@ -13,10 +13,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             "" => "the CustomResourceDefinition has no `apiVersion`".to_owned(),
             other => format!("`{other}` is not a version of CustomResourceDefinitions"),
         };
-        findings.push(
-            object
-                .finding(&RULE.code, message, steps!("apiVersion"))
-                .help("write `apiVersion: apiextensions.k8s.io/v1`"),
-        );
+        let finding = object.finding(&RULE.code, message, steps!("apiVersion"));
+        findings.push(finding.help("write `apiVersion: apiextensions.k8s.io/v1`"));
     }
 }

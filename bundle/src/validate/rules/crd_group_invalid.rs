@@ -15,10 +15,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             Ok(()) if !group.contains('.') => format!("`{group}` has no dot, expected a domain"),
             Ok(()) => continue,
         };
-        findings.push(
-            object
-                .finding(&RULE.code, message, steps!("spec", "group"))
-                .help("use a domain that you own, such as `cache.example.com`"),
-        );
+        let finding = object.finding(&RULE.code, message, steps!("spec", "group"));
+        findings.push(finding.help("use a domain that you own, such as `cache.example.com`"));
     }
 }

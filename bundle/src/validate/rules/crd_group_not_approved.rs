@@ -23,11 +23,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             "" => format!("the group `{group}` belongs to Kubernetes, and no approval is named"),
             other => format!("`{other}` is neither the address of an approval nor a reason for having none"),
         };
-        findings.push(
-            object
-                .finding(&RULE.code, message, path)
-                .help("use a domain of your own; or set the annotation `api-approved.kubernetes.io` to the address of the approval"),
-        );
+        let finding = object.finding(&RULE.code, message, path);
+        findings.push(finding.help("use a domain of your own; or set the annotation `api-approved.kubernetes.io` to the address of the approval"));
     }
 }
 

@@ -21,11 +21,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                     Ok(()) => continue,
                 },
             };
-            findings.push(
-                object
-                    .finding(&RULE.code, message, path)
-                    .help("the name is `spec.names.plural`, a dot, and `spec.group`"),
-            );
+            let finding = object.finding(&RULE.code, message, path);
+            findings.push(finding.help("the name is `spec.names.plural`, a dot, and `spec.group`"));
         }
     }
 }

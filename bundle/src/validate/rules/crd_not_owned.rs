@@ -33,11 +33,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                  and list that one under `spec.customresourcedefinitions.owned`, or remove the CRD"
             }
         };
-        findings.push(
-            Finding::new(&RULE.code, format!("`{}` is in the bundle but not owned", version.gvk))
-                .at(version.crd.place_at(version.span))
-                .subject(version.gvk.to_string())
-                .help(help),
-        );
+        let finding = Finding::new(&RULE.code, format!("`{}` is in the bundle but not owned", version.gvk))
+            .at(version.crd.place_at(version.span))
+            .subject(version.gvk.to_string());
+        findings.push(finding.help(help));
     }
 }

@@ -47,11 +47,9 @@ fn check_fields(
             _ => "the field is not of type string, boolean or integer",
         };
         let path: Vec<_> = path.iter().copied().chain([Step::Index(index), Step::Key("jsonPath")]).collect();
-        findings.push(
-            object
-                .finding(&RULE.code, format!("`{json_path}` cannot be a selectable field: {why}"), &path)
-                .help("name a field of the schema, such as `.spec.zone`"),
-        );
+        let finding =
+            object.finding(&RULE.code, format!("`{json_path}` cannot be a selectable field: {why}"), &path);
+        findings.push(finding.help("name a field of the schema, such as `.spec.zone`"));
     }
     if seen.len() > MOST {
         let message = format!("there are {} selectable fields, at most {MOST} are allowed", seen.len());

@@ -7,12 +7,10 @@ rule!("crd-type-mismatch", Error, OLM, "crd_type_mismatch.md");
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (object, fit) in facts.crd_fits() {
         for misfit in &fit.misfits {
-            findings.push(
-                Finding::new(&RULE.code, format!("`{}`: {}", misfit.path, misfit.message))
-                    .at(object.place_at(misfit.span))
-                    .subject(object.subject())
-                    .help("use the type that Kubernetes expects for the field"),
-            );
+            let finding = Finding::new(&RULE.code, format!("`{}`: {}", misfit.path, misfit.message))
+                .at(object.place_at(misfit.span))
+                .subject(object.subject());
+            findings.push(finding.help("use the type that Kubernetes expects for the field"));
         }
     }
 }

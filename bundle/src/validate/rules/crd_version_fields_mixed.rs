@@ -24,11 +24,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             } else {
                 continue;
             };
-            findings.push(
-                object
-                    .finding(&RULE.code, message, steps!("spec", above))
-                    .help("move to `apiextensions.k8s.io/v1`, where every version has its own"),
-            );
+            let finding = object.finding(&RULE.code, message, steps!("spec", above));
+            findings.push(finding.help("move to `apiextensions.k8s.io/v1`, where every version has its own"));
         }
     }
 }

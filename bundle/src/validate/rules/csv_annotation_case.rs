@@ -21,10 +21,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             continue;
         };
         let message = format!("`{key}` is not `{right}`: the key is case-sensitive");
-        findings.push(
-            csv.object
-                .finding_at_key(&RULE.code, message, &["metadata", "annotations"], key)
-                .help(format!("write `{right}`")),
-        );
+        let finding = csv.object.finding_at_key(&RULE.code, message, &["metadata", "annotations"], key);
+        findings.push(finding.help(format!("write `{right}`")));
     }
 }

@@ -8,16 +8,15 @@ rule!("csv-annotations-missing", Warning, OLM, "csv_annotations_missing.md");
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     if csv.typed.metadata.annotations.as_ref().is_none_or(|annotations| annotations.is_empty()) {
+        let finding = csv.object.finding(
+            &RULE.code,
+            "the ClusterServiceVersion has no annotations",
+            steps!("metadata", "annotations"),
+        );
         findings.push(
-            csv.object
-                .finding(
-                    &RULE.code,
-                    "the ClusterServiceVersion has no annotations",
-                    steps!("metadata", "annotations"),
-                )
-                .help(
-                    "add `metadata.annotations`; `alm-examples` is the one that OLM's tools look for first",
-                ),
+            finding.help(
+                "add `metadata.annotations`; `alm-examples` is the one that OLM's tools look for first",
+            ),
         );
     }
 }

@@ -18,8 +18,6 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             _ => return,
         },
     };
-    findings.push(
-        csv.finding(&RULE.code, message, steps!("apiVersion"))
-            .help(format!("write `apiVersion: {}`", csv::API_VERSION)),
-    );
+    let finding = csv.finding(&RULE.code, message, steps!("apiVersion"));
+    findings.push(finding.help(format!("write `apiVersion: {}`", csv::API_VERSION)));
 }

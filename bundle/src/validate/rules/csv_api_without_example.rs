@@ -18,11 +18,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             continue;
         }
         let place = csv.object.place(steps!("spec", api.list, "owned", api.index, "kind"));
-        findings.push(
-            Finding::new(&RULE.code, format!("`{}` has no example", api.gvk))
-                .at(place.made_by(csv.object.made_by(steps!("metadata", "annotations", examples.key))))
-                .subject(api.gvk.to_string())
-                .help(format!("add one to the annotation `{}`", examples.key)),
-        );
+        let finding = Finding::new(&RULE.code, format!("`{}` has no example", api.gvk))
+            .at(place.made_by(csv.object.made_by(steps!("metadata", "annotations", examples.key))))
+            .subject(api.gvk.to_string());
+        findings.push(finding.help(format!("add one to the annotation `{}`", examples.key)));
     }
 }

@@ -19,16 +19,15 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     );
     for (index, webhook) in spec.webhook_definitions.iter().enumerate() {
         if !webhook.conversion_crds.is_empty() {
-            findings.push(
-                csv.object
-                    .finding(
-                        &RULE.code,
-                        message.as_str(),
-                        steps!("spec", "webhookdefinitions", index, "conversionCRDs"),
-                    )
-                    .and(csv.object.place(steps!("spec", "installModes", at, "supported")))
-                    .help("support `AllNamespaces` and no other install mode"),
-            );
+            let finding = csv
+                .object
+                .finding(
+                    &RULE.code,
+                    message.as_str(),
+                    steps!("spec", "webhookdefinitions", index, "conversionCRDs"),
+                )
+                .and(csv.object.place(steps!("spec", "installModes", at, "supported")));
+            findings.push(finding.help("support `AllNamespaces` and no other install mode"));
         }
     }
 }

@@ -14,12 +14,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 steps!("spec", "customresourcedefinitions", list, index, field).to_owned()
             };
             let place = csv.object.place(&path("name")).made_by(csv.object.made_by(&path("description")));
-            findings.push(
-                Finding::new(&RULE.code, format!("the {list} `{}` has no description", crd.name))
-                    .at(place)
-                    .subject(crd.name.as_str())
-                    .help("add `description`, a sentence about the custom resource"),
-            );
+            let finding = Finding::new(&RULE.code, format!("the {list} `{}` has no description", crd.name))
+                .at(place)
+                .subject(crd.name.as_str());
+            findings.push(finding.help("add `description`, a sentence about the custom resource"));
         }
     }
 }

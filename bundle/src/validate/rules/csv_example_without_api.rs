@@ -19,11 +19,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             }
             gvk => (format!("`{gvk}` has an example but is not an owned API"), gvk.to_string()),
         };
+        let finding =
+            Finding::new(&RULE.code, message).at(examples.place(csv, example.span)).subject(subject);
         findings.push(
-            Finding::new(&RULE.code, message)
-                .at(examples.place(csv, example.span))
-                .subject(subject)
-                .help("list it under `spec.customresourcedefinitions.owned`, or remove the example"),
+            finding.help("list it under `spec.customresourcedefinitions.owned`, or remove the example"),
         );
     }
 }

@@ -12,10 +12,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         return;
     }
     let message = format!("`{OLM_EXAMPLES}` is ignored, because there is also `{ALM_EXAMPLES}`");
-    findings.push(
-        csv.object
-            .finding(&RULE.code, message, steps!("metadata", "annotations", OLM_EXAMPLES))
-            .and(csv.object.place(steps!("metadata", "annotations", ALM_EXAMPLES)).label("this one counts"))
-            .help("keep one of the two"),
-    );
+    let finding = csv
+        .object
+        .finding(&RULE.code, message, steps!("metadata", "annotations", OLM_EXAMPLES))
+        .and(csv.object.place(steps!("metadata", "annotations", ALM_EXAMPLES)).label("this one counts"));
+    findings.push(finding.help("keep one of the two"));
 }

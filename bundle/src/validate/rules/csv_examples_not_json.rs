@@ -9,10 +9,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let (Some(csv), Some(examples)) = (facts.csv(), facts.examples()) else { return };
     let Err(Unreadable::NotJson(problem)) = &examples.list else { return };
     let message = format!("`{}` is not JSON: {}", examples.key, problem.message);
+    let finding =
+        Finding::new(&RULE.code, message).at(examples.place(csv, problem.span)).subject(csv.object.subject());
     findings.push(
-        Finding::new(&RULE.code, message)
-            .at(examples.place(csv, problem.span))
-            .subject(csv.object.subject())
-            .help("JSON wants double quotes around keys and strings, and no comma after the last entry"),
+        finding.help("JSON wants double quotes around keys and strings, and no comma after the last entry"),
     );
 }

@@ -11,8 +11,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(icons) = csv.object.root.at_folded(path).and_then(Node::as_sequence) else { return };
     if icons.len() != 1 {
         let message = format!("`spec.icon` has {} icons, expected one", icons.len());
-        findings.push(
-            csv.object.finding(&RULE.code, message, path).help("keep one, or remove `icon` as a whole"),
-        );
+        let finding = csv.object.finding(&RULE.code, message, path);
+        findings.push(finding.help("keep one, or remove `icon` as a whole"));
     }
 }

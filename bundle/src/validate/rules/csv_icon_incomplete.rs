@@ -14,9 +14,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         (false, true) => "no `mediatype`",
         (false, false) => return,
     };
-    findings.push(
-        csv.object
-            .finding(&RULE.code, format!("the icon has {missing}"), steps!("spec", "icon", 0))
-            .help("give both, or remove `icon` as a whole"),
-    );
+    let finding =
+        csv.object.finding(&RULE.code, format!("the icon has {missing}"), steps!("spec", "icon", 0));
+    findings.push(finding.help("give both, or remove `icon` as a whole"));
 }

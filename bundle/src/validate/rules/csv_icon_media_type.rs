@@ -10,10 +10,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(media_type) = csv.typed.spec.icon.first().map(|icon| icon.media_type.as_str()) else { return };
     if !matches!(media_type, "" | "image/gif" | "image/jpeg" | "image/png" | "image/svg+xml") {
         let message = format!("`{}` is not a media type of icons", media_type.replace('`', "'"));
-        findings.push(
-            csv.object
-                .finding(&RULE.code, message, steps!("spec", "icon", 0, "mediatype"))
-                .help("write `image/svg+xml`, `image/png`, `image/jpeg` or `image/gif`"),
-        );
+        let finding = csv.object.finding(&RULE.code, message, steps!("spec", "icon", 0, "mediatype"));
+        findings.push(finding.help("write `image/svg+xml`, `image/png`, `image/jpeg` or `image/gif`"));
     }
 }

@@ -14,10 +14,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             (false, true) => "no `url`",
             (false, false) => continue,
         };
-        findings.push(
-            csv.object
-                .finding(&RULE.code, format!("a link has {missing}"), steps!("spec", "links", index))
-                .help("give both, or leave the link out"),
-        );
+        let finding =
+            csv.object.finding(&RULE.code, format!("a link has {missing}"), steps!("spec", "links", index));
+        findings.push(finding.help("give both, or leave the link out"));
     }
 }

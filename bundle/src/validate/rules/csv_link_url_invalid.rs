@@ -12,10 +12,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let url = link.url.as_str();
         let Some(why) = Url::parse_request(url).err().filter(|_| !url.is_empty()) else { continue };
         let message = format!("`{}` is not an address on the web: {why}", url.replace('`', "'"));
-        findings.push(
-            csv.object
-                .finding(&RULE.code, message, steps!("spec", "links", index, "url"))
-                .help("write the whole address, such as `https://example.com/docs`"),
-        );
+        let finding = csv.object.finding(&RULE.code, message, steps!("spec", "links", index, "url"));
+        findings.push(finding.help("write the whole address, such as `https://example.com/docs`"));
     }
 }

@@ -12,10 +12,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let email = maintainer.email.as_str();
         let Some(why) = check_address(email).err().filter(|_| !email.is_empty()) else { continue };
         let message = format!("`{}` is not an address of mail: {why}", email.replace('`', "'"));
-        findings.push(
-            csv.object
-                .finding(&RULE.code, message, steps!("spec", "maintainers", index, "email"))
-                .help("write one address, such as `redis@example.com`"),
-        );
+        let finding = csv.object.finding(&RULE.code, message, steps!("spec", "maintainers", index, "email"));
+        findings.push(finding.help("write one address, such as `redis@example.com`"));
     }
 }

@@ -14,14 +14,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             (false, true) => "no `email`",
             (false, false) => continue,
         };
-        findings.push(
-            csv.object
-                .finding(
-                    &RULE.code,
-                    format!("a maintainer has {missing}"),
-                    steps!("spec", "maintainers", index),
-                )
-                .help("give both, or leave the maintainer out"),
+        let finding = csv.object.finding(
+            &RULE.code,
+            format!("a maintainer has {missing}"),
+            steps!("spec", "maintainers", index),
         );
+        findings.push(finding.help("give both, or leave the maintainer out"));
     }
 }

@@ -13,13 +13,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     if version.trim().is_empty() {
         return;
     }
-    findings.push(
-        csv.object
-            .finding(
-                &RULE.code,
-                format!("`{version}` is not a semantic version: {error}"),
-                steps!("spec", "minKubeVersion"),
-            )
-            .help("write all three numbers and no `v`, such as `1.25.0`"),
+    let finding = csv.object.finding(
+        &RULE.code,
+        format!("`{version}` is not a semantic version: {error}"),
+        steps!("spec", "minKubeVersion"),
     );
+    findings.push(finding.help("write all three numbers and no `v`, such as `1.25.0`"));
 }

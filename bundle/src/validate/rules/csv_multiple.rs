@@ -21,14 +21,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         } else {
             "keep the ClusterServiceVersion of this version, and remove the others".to_owned()
         };
-        findings.push(
-            csv.finding(
-                &RULE.code,
-                "a bundle has one ClusterServiceVersion, this is another",
-                steps!("kind"),
-            )
-            .and(first.place(steps!("kind")).label("the first one"))
-            .help(help),
-        );
+        let finding = csv
+            .finding(&RULE.code, "a bundle has one ClusterServiceVersion, this is another", steps!("kind"))
+            .and(first.place(steps!("kind")).label("the first one"));
+        findings.push(finding.help(help));
     }
 }

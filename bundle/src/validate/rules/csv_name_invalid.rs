@@ -11,9 +11,6 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let name = csv.typed.name();
     let Err(why) = check_csv_name(name) else { return };
     let message = format!("`{name}` cannot name a ClusterServiceVersion: {why}");
-    findings.push(
-        csv.object
-            .finding(&RULE.code, message, steps!("metadata", "name"))
-            .help("use `PACKAGE.vVERSION`, such as `redis-operator.v1.2.3`"),
-    );
+    let finding = csv.object.finding(&RULE.code, message, steps!("metadata", "name"));
+    findings.push(finding.help("use `PACKAGE.vVERSION`, such as `redis-operator.v1.2.3`"));
 }

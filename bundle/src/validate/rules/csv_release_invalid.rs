@@ -10,9 +10,6 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     let release = csv.typed.spec.release.as_str();
     let Err(error) = Release::parse(release) else { return };
-    findings.push(
-        csv.object
-            .finding(&RULE.code, error.to_string(), steps!("spec", "release"))
-            .help("write what could follow `-` in a semantic version, such as `1` or `rc.2`"),
-    );
+    let finding = csv.object.finding(&RULE.code, error.to_string(), steps!("spec", "release"));
+    findings.push(finding.help("write what could follow `-` in a semantic version, such as `1` or `rc.2`"));
 }

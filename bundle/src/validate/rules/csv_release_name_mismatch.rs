@@ -15,10 +15,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         return;
     }
     let message = format!("the name is `{}`, expected `{expected}`", csv.typed.name());
-    findings.push(
-        csv.object
-            .finding(&RULE.code, message, steps!("metadata", "name"))
-            .and(csv.object.place(steps!("spec", "release")))
-            .help("write `PACKAGE-vVERSION-RELEASE`, or leave out `spec.release`"),
-    );
+    let finding = csv
+        .object
+        .finding(&RULE.code, message, steps!("metadata", "name"))
+        .and(csv.object.place(steps!("spec", "release")));
+    findings.push(finding.help("write `PACKAGE-vVERSION-RELEASE`, or leave out `spec.release`"));
 }

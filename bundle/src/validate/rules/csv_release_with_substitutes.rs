@@ -13,10 +13,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         return;
     }
     let message = format!("`spec.release` and the annotation `{SUBSTITUTES_FOR}` exclude each other");
-    findings.push(
-        csv.object
-            .finding(&RULE.code, message, steps!("spec", "release"))
-            .and(csv.object.place(steps!("metadata", "annotations", SUBSTITUTES_FOR)))
-            .help("keep `spec.release`, which is the newer way to publish a version again"),
-    );
+    let finding = csv
+        .object
+        .finding(&RULE.code, message, steps!("spec", "release"))
+        .and(csv.object.place(steps!("metadata", "annotations", SUBSTITUTES_FOR)));
+    findings.push(finding.help("keep `spec.release`, which is the newer way to publish a version again"));
 }

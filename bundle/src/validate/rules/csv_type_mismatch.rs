@@ -47,11 +47,9 @@ fn check_quantities(
                     steps!("spec", "install", "spec", "deployments", deployment, "spec", "template", "spec");
                 let path = [pod.as_slice(), steps!(list, index, "resources", kind, name.as_str())].concat();
                 let message = format!("`{}` is not a quantity: {why}", quantity.0);
-                findings.push(
-                    csv.object
-                        .finding(&RULE.code, message, &path)
-                        .help("write a number with a unit, such as `100m`, `0.5`, `30Mi` or `1Gi`"),
-                );
+                let finding = csv.object.finding(&RULE.code, message, &path);
+                findings
+                    .push(finding.help("write a number with a unit, such as `100m`, `0.5`, `30Mi` or `1Gi`"));
             }
         }
     }

@@ -13,10 +13,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         parse_tolerant(version).is_ok_and(|version| version.cmp_precedence(&Version::new(0, 0, 0)).is_eq())
     };
     if version.is_empty() || is_zero() {
-        findings.push(
-            csv.object
-                .finding(&RULE.code, "`spec.version` is not set", steps!("spec", "version"))
-                .help("set it to the version of the operator, such as `0.1.0`"),
-        );
+        let finding = csv.object.finding(&RULE.code, "`spec.version` is not set", steps!("spec", "version"));
+        findings.push(finding.help("set it to the version of the operator, such as `0.1.0`"));
     }
 }

@@ -10,13 +10,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     let text = csv.typed.spec.version.as_str();
     let (Err(error), Ok(meant)) = (Version::parse(text), parse_tolerant(text)) else { return };
-    findings.push(
-        csv.object
-            .finding(
-                &RULE.code,
-                format!("`{text}` is not a full semantic version: {error}"),
-                steps!("spec", "version"),
-            )
-            .help(format!("write `{meant}`: catalogs accept no other form")),
+    let finding = csv.object.finding(
+        &RULE.code,
+        format!("`{text}` is not a full semantic version: {error}"),
+        steps!("spec", "version"),
     );
+    findings.push(finding.help(format!("write `{meant}`: catalogs accept no other form")));
 }

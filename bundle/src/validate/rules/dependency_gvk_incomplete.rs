@@ -10,14 +10,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (dependency, fields) in facts.dependencies_of(GVK) {
         for field in ["group", "version", "kind"].into_iter().filter(|field| fields.text(&[field]).is_empty())
         {
+            let finding = dependency.finding(
+                &RULE.code,
+                format!("a dependency on an API has no `{field}`"),
+                steps!("value", field),
+            );
             findings.push(
-                dependency
-                    .finding(
-                        &RULE.code,
-                        format!("a dependency on an API has no `{field}`"),
-                        steps!("value", field),
-                    )
-                    .help("name `group`, `version` and `kind` of the API that another operator provides"),
+                finding.help("name `group`, `version` and `kind` of the API that another operator provides"),
             );
         }
     }

@@ -11,11 +11,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (dependency, fields) in facts.dependencies_of(PACKAGE) {
         if fields.text(&["packageName"]).is_empty() {
             let message = "a dependency on a package has no `packageName`";
-            findings.push(
-                dependency
-                    .finding(&RULE.code, message, steps!("value", "packageName"))
-                    .help("name the package as catalogs do"),
-            );
+            let finding = dependency.finding(&RULE.code, message, steps!("value", "packageName"));
+            findings.push(finding.help("name the package as catalogs do"));
         }
         let message = match fields.text(&["version"]) {
             "" => "a dependency on a package has no `version`".to_owned(),
@@ -24,10 +21,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 Err(error) => error.to_string(),
             },
         };
-        findings.push(
-            dependency
-                .finding(&RULE.code, message, steps!("value", "version"))
-                .help("write a range of full versions, such as `>=1.2.0 <2.0.0` or `1.x`"),
-        );
+        let finding = dependency.finding(&RULE.code, message, steps!("value", "version"));
+        findings.push(finding.help("write a range of full versions, such as `>=1.2.0 <2.0.0` or `1.x`"));
     }
 }

@@ -8,12 +8,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in &facts.files {
         let behind = file.documents.iter().skip(1).filter_map(|document| document.as_ref().ok());
         for document in behind.filter(|document| !document.root.is_null()) {
-            findings.push(
+            let finding =
                 Finding::new(&RULE.code, "only the first document of a file is read, and this is another")
                     .at(file.place_at(document.root.locate(&[])))
-                    .subject(file.source.path())
-                    .help("move it to a separate file"),
-            );
+                    .subject(file.source.path());
+            findings.push(finding.help("move it to a separate file"));
         }
     }
 }

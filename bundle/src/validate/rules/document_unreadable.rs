@@ -12,18 +12,16 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             if index == 0 && facts.must_be_readable(file) {
                 continue;
             }
-            findings.push(
-                Finding::new(
-                    &RULE.code,
-                    format!(
-                        "this document cannot be read: {}",
-                        error.message.replace('`', "'").replace('\n', " ")
-                    ),
-                )
-                .at(file.place_at(error.span))
-                .subject(file.source.path())
-                .help("correct or remove it"),
-            );
+            let finding = Finding::new(
+                &RULE.code,
+                format!(
+                    "this document cannot be read: {}",
+                    error.message.replace('`', "'").replace('\n', " ")
+                ),
+            )
+            .at(file.place_at(error.span))
+            .subject(file.source.path());
+            findings.push(finding.help("correct or remove it"));
         }
     }
 }

@@ -9,15 +9,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     each_example(facts, |csv, examples, gvk, checked| {
         for problem in checked.problems {
             let at = problem.place();
-            findings.push(
-                Finding::new(
-                    &RULE.code,
-                    format!("the example of `{gvk}` does not fit its schema{at}: {}", problem.message),
-                )
-                .at(examples.place(csv, problem.span))
-                .subject(gvk.to_string())
-                .help("correct the example, or the schema"),
-            );
+            let finding = Finding::new(
+                &RULE.code,
+                format!("the example of `{gvk}` does not fit its schema{at}: {}", problem.message),
+            )
+            .at(examples.place(csv, problem.span))
+            .subject(gvk.to_string());
+            findings.push(finding.help("correct the example, or the schema"));
         }
     });
 }

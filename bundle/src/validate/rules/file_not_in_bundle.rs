@@ -11,12 +11,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let text = file.source.text();
         let starts_line = |word: &str| text.lines().take(MOST_LINES).any(|line| line.starts_with(word));
         if starts_line("apiVersion:") && starts_line("kind:") {
-            findings.push(
+            let finding =
                 Finding::new(&RULE.code, "this object is outside of `manifests/`, where OLM does not look")
                     .at(file.place())
-                    .subject(file.source.path())
-                    .help("move it to `manifests/`, or out of the bundle's directory"),
-            );
+                    .subject(file.source.path());
+            findings.push(finding.help("move it to `manifests/`, or out of the bundle's directory"));
         }
     }
 }

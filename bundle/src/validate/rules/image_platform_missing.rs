@@ -15,11 +15,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                     "`{}` has no image for the {what} `{word}`, which the bundle supports",
                     image.replace('`', "'")
                 );
+                let finding =
+                    csv.object.finding(&RULE.code, message, steps!("metadata", "labels")).subject(image);
                 findings.push(
-                    csv.object
-                        .finding(&RULE.code, message, steps!("metadata", "labels"))
-                        .subject(image)
-                        .help("build the image for it, or change the labels `operatorframework.io/…`"),
+                    finding.help("build the image for it, or change the labels `operatorframework.io/…`"),
                 );
             }
         }

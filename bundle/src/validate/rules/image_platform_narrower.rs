@@ -15,12 +15,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                     "`{}` has no image for the {what} `{word}`, which the operator's own image supports",
                     image.replace('`', "'")
                 );
-                findings.push(
-                    csv.object
-                        .finding(&RULE.code, message, steps!("spec", "relatedImages"))
-                        .subject(image)
-                        .help("build the image for it, if users may need it there"),
-                );
+                let finding =
+                    csv.object.finding(&RULE.code, message, steps!("spec", "relatedImages")).subject(image);
+                findings.push(finding.help("build the image for it, if users may need it there"));
             }
         }
     }

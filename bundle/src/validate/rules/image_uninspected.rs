@@ -14,11 +14,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 image.replace('`', "'"),
                 why.replace('`', "'")
             );
-            findings.push(
-                csv.object
-                    .finding(&RULE.code, message, steps!("spec", "relatedImages"))
-                    .help("push the image, or log in to its registry"),
-            );
+            let finding = csv.object.finding(&RULE.code, message, steps!("spec", "relatedImages"));
+            findings.push(finding.help("push the image, or log in to its registry"));
         }
     }
 }

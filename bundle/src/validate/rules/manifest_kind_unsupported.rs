@@ -12,14 +12,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         if kind.is_empty() || kinds::supported(kind).is_some_and(|kind| kind.installed) {
             continue;
         }
-        findings.push(
-            object
-                .finding(
-                    &RULE.code,
-                    format!("`{kind}` is not a kind that bundles may contain"),
-                    steps!("kind"),
-                )
-                .help("let the operator create the object, or have users create it"),
+        let finding = object.finding(
+            &RULE.code,
+            format!("`{kind}` is not a kind that bundles may contain"),
+            steps!("kind"),
         );
+        findings.push(finding.help("let the operator create the object, or have users create it"));
     }
 }

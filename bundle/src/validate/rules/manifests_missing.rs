@@ -8,12 +8,10 @@ rule!("manifests-missing", Error, OLM, "manifests_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     if facts.manifests().next().is_none() {
-        findings.push(
-            Finding::new(&RULE.code, "there are no files in `manifests/`")
-                .at(facts.place())
-                .subject(facts.name)
-                .help(help(facts.name)),
-        );
+        let finding = Finding::new(&RULE.code, "there are no files in `manifests/`")
+            .at(facts.place())
+            .subject(facts.name);
+        findings.push(finding.help(help(facts.name)));
     }
 }
 

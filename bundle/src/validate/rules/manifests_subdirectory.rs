@@ -16,11 +16,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     });
     for name in names.collect::<BTreeSet<_>>() {
         let path = format!("manifests/{name}");
-        findings.push(
-            Finding::new(&RULE.code, format!("`{path}` is a directory, expected only manifests"))
-                .at(Place::file(format!("{}/{path}", facts.name.trim_end_matches('/'))))
-                .subject(path)
-                .help("move its files up into `manifests/`, or out of it"),
-        );
+        let finding = Finding::new(&RULE.code, format!("`{path}` is a directory, expected only manifests"))
+            .at(Place::file(format!("{}/{path}", facts.name.trim_end_matches('/'))))
+            .subject(path);
+        findings.push(finding.help("move its files up into `manifests/`, or out of it"));
     }
 }

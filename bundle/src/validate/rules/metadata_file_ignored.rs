@@ -18,11 +18,10 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
                 Ok(_) => continue,
             },
         };
-        findings.push(
+        let finding =
             Finding::new(&RULE.code, format!("`{}` is ignored, it cannot be read: {message}", file.path))
                 .at(place)
-                .subject(file.path)
-                .help("correct the file, or remove it: OLM ignores its contents"),
-        );
+                .subject(file.path);
+        findings.push(finding.help("correct the file, or remove it: OLM ignores its contents"));
     }
 }

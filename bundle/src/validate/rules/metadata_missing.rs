@@ -6,11 +6,10 @@ rule!("metadata-missing", Error, OLM, "metadata_missing.md");
 
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     if facts.metadata().next().is_none() {
-        findings.push(
-            Finding::new(&RULE.code, "there are no files in `metadata/`")
-                .at(facts.place())
-                .subject(facts.name)
-                .help("add `metadata/annotations.yaml`, which names the package and its channels"),
-        );
+        let finding = Finding::new(&RULE.code, "there are no files in `metadata/`")
+            .at(facts.place())
+            .subject(facts.name);
+        findings
+            .push(finding.help("add `metadata/annotations.yaml`, which names the package and its channels"));
     }
 }

@@ -9,18 +9,16 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(annotations) = facts.annotations() else { return };
     for channel in annotations.channels() {
         if !["candidate", "fast", "stable"].iter().any(|start| channel.starts_with(start)) {
-            findings.push(
-                Finding::new(
-                    &RULE.code,
-                    format!(
-                        "the name `{}` does not say what users can expect of the channel",
-                        channel.replace('`', "'")
-                    ),
-                )
-                .at(annotations.place(annotations::CHANNELS))
-                .subject(format!("channel {channel}"))
-                .help("start it with `candidate`, `fast` or `stable`"),
-            );
+            let finding = Finding::new(
+                &RULE.code,
+                format!(
+                    "the name `{}` does not say what users can expect of the channel",
+                    channel.replace('`', "'")
+                ),
+            )
+            .at(annotations.place(annotations::CHANNELS))
+            .subject(format!("channel {channel}"));
+            findings.push(finding.help("start it with `candidate`, `fast` or `stable`"));
         }
     }
 }

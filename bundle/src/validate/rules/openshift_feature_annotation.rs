@@ -19,11 +19,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         };
         let help =
             help.unwrap_or_else(|| "write `\"true\"` or `\"false\"` for a known OpenShift feature".into());
-        findings.push(
-            csv.object
-                .finding(&RULE.code, message, steps!("metadata", "annotations", key.as_str()))
-                .help(help),
-        );
+        let finding =
+            csv.object.finding(&RULE.code, message, steps!("metadata", "annotations", key.as_str()));
+        findings.push(finding.help(help));
     }
 }
 

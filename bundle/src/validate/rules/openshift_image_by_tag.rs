@@ -15,9 +15,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         if !image.is_empty() && !image.contains("@sha256:") && said.insert(image.to_owned()) {
             let message =
                 format!("`{}` is named by tag, which mirrors do not support", image.replace('`', "'"));
-            findings.push(
-                csv.object.finding(&RULE.code, message, path).help("name it by digest: `NAME@sha256:…`"),
-            );
+            let finding = csv.object.finding(&RULE.code, message, path);
+            findings.push(finding.help("name it by digest: `NAME@sha256:…`"));
         }
     };
     for (index, deployment) in csv.typed.spec.install.spec.deployments.iter().enumerate() {

@@ -10,10 +10,7 @@ rule!("openshift-max-version-invalid", Error, COMMUNITY, "openshift_max_version_
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv().filter(|_| openshift::needs_4_8(facts)) else { return };
     if let MaxVersion::Invalid(why) = openshift::max_version(csv) {
-        findings.push(
-            csv.object
-                .finding(&RULE.code, why, steps!("metadata", "annotations", PROPERTIES))
-                .help("write `[{\"type\": \"olm.maxOpenShiftVersion\", \"value\": \"4.8\"}]`"),
-        );
+        let finding = csv.object.finding(&RULE.code, why, steps!("metadata", "annotations", PROPERTIES));
+        findings.push(finding.help("write `[{\"type\": \"olm.maxOpenShiftVersion\", \"value\": \"4.8\"}]`"));
     }
 }

@@ -10,14 +10,12 @@ rule!("openshift-max-version-missing", Error, COMMUNITY, "openshift_max_version_
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv().filter(|_| openshift::needs_4_8(facts)) else { return };
     if matches!(openshift::max_version(csv), MaxVersion::Absent) {
-        findings.push(
-            csv.object
+        let finding = csv.object
                 .finding(
                     &RULE.code,
                     "the property `olm.maxOpenShiftVersion` is not set, but the bundle uses APIs that OpenShift 4.9 removed",
                     steps!("metadata", "annotations", PROPERTIES),
-                )
-                .help("move to APIs that are served, or set the property to `4.8`"),
-        );
+                );
+        findings.push(finding.help("move to APIs that are served, or set the property to `4.8`"));
     }
 }

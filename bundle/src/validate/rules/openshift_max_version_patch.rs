@@ -16,10 +16,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             "`olm.maxOpenShiftVersion` is `{version}`, of which `{}.{}` counts",
             version.major, version.minor
         );
-        findings.push(
-            csv.object
-                .finding(&RULE.code, message, steps!("metadata", "annotations", PROPERTIES))
-                .help("write two numbers"),
-        );
+        let finding = csv.object.finding(&RULE.code, message, steps!("metadata", "annotations", PROPERTIES));
+        findings.push(finding.help("write two numbers"));
     }
 }

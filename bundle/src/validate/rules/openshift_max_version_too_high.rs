@@ -17,10 +17,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let message = format!(
             "`olm.maxOpenShiftVersion` is `{version}`, but the bundle uses APIs that OpenShift 4.9 removed"
         );
-        findings.push(
-            csv.object
-                .finding(&RULE.code, message, steps!("metadata", "annotations", PROPERTIES))
-                .help("move to APIs that are served, or set the property to `4.8`"),
-        );
+        let finding = csv.object.finding(&RULE.code, message, steps!("metadata", "annotations", PROPERTIES));
+        findings.push(finding.help("move to APIs that are served, or set the property to `4.8`"));
     }
 }

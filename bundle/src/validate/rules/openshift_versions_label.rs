@@ -18,15 +18,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     };
     // The older form: versions with commas between.
     if !is_sound && !text.split(',').all(|version| is_version(version.trim())) {
-        findings.push(
-            Finding::new(
-                &RULE.code,
-                format!("`{}` does not name versions of OpenShift", text.replace('`', "'")),
-            )
-            .at(annotations.place(KEY))
-            .subject(KEY)
-            .help("write `v4.12`, `=v4.12` or `v4.12-v4.16`"),
-        );
+        let finding = Finding::new(
+            &RULE.code,
+            format!("`{}` does not name versions of OpenShift", text.replace('`', "'")),
+        )
+        .at(annotations.place(KEY))
+        .subject(KEY);
+        findings.push(finding.help("write `v4.12`, `=v4.12` or `v4.12-v4.16`"));
     }
 }
 

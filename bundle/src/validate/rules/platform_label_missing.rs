@@ -11,15 +11,12 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for (half, what) in HALVES.into_iter().enumerate() {
         for word in platforms.of_manager[half].difference(&platforms.labelled[half]) {
             let label = format!("operatorframework.io/{}.{word}", ["os", "arch"][half]);
-            findings.push(
-                csv.object
-                    .finding(
-                        &RULE.code,
-                        format!("the operator supports the {what} `{word}`, but no label says so"),
-                        steps!("metadata", "labels"),
-                    )
-                    .help(format!("add the label `{label}: supported`")),
+            let finding = csv.object.finding(
+                &RULE.code,
+                format!("the operator supports the {what} `{word}`, but no label says so"),
+                steps!("metadata", "labels"),
             );
+            findings.push(finding.help(format!("add the label `{label}: supported`")));
         }
     }
 }

@@ -14,10 +14,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             "" => format!("the related image `{}` has no `image`", related.name),
             _ => error.to_string(),
         };
-        findings.push(
-            csv.object
-                .finding(&RULE.code, message, steps!("spec", "relatedImages", index, "image"))
-                .help("write `REGISTRY/REPOSITORY:TAG` or `REGISTRY/REPOSITORY@DIGEST`"),
-        );
+        let finding =
+            csv.object.finding(&RULE.code, message, steps!("spec", "relatedImages", index, "image"));
+        findings.push(finding.help("write `REGISTRY/REPOSITORY:TAG` or `REGISTRY/REPOSITORY@DIGEST`"));
     }
 }

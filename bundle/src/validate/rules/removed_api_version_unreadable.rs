@@ -14,10 +14,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             "`{}` is not a version, so that removed APIs cannot be weighed",
             version.replace('`', "'")
         );
-        findings.push(
-            csv.object
-                .finding(&RULE.code, message, steps!("spec", "minKubeVersion"))
-                .help("write all three numbers, such as `1.25.0`"),
-        );
+        let finding = csv.object.finding(&RULE.code, message, steps!("spec", "minKubeVersion"));
+        findings.push(finding.help("write all three numbers, such as `1.25.0`"));
     }
 }

@@ -20,15 +20,13 @@ pub(in crate::validate) fn of_crd(object: Object<'_, '_>, crd: Crd<'_, '_>, find
             let unknown = checked.unknown.into_iter().map(|(problem, _)| problem);
             for problem in checked.problems.into_iter().chain(unknown) {
                 let at = problem.place();
-                findings.push(
-                    Finding::new(
-                        &RULE.code,
-                        format!("the default does not fit its schema{at}: {}", problem.message),
-                    )
-                    .at(object.place_at(problem.span))
-                    .subject(object.subject())
-                    .help("correct the default or the schema"),
-                );
+                let finding = Finding::new(
+                    &RULE.code,
+                    format!("the default does not fit its schema{at}: {}", problem.message),
+                )
+                .at(object.place_at(problem.span))
+                .subject(object.subject());
+                findings.push(finding.help("correct the default or the schema"));
             }
         });
     }

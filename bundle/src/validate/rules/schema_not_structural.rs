@@ -34,12 +34,10 @@ pub(in crate::validate) fn of_crd(object: Object<'_, '_>, crd: Crd<'_, '_>, find
             } else {
                 format!("`{}`: ", problem.path.replace('`', "'"))
             };
-            findings.push(
-                Finding::new(&RULE.code, format!("{at}{}", problem.message))
-                    .at(object.place_at(problem.span))
-                    .subject(object.subject())
-                    .help(way_out(&problem.message)),
-            );
+            let finding = Finding::new(&RULE.code, format!("{at}{}", problem.message))
+                .at(object.place_at(problem.span))
+                .subject(object.subject());
+            findings.push(finding.help(way_out(&problem.message)));
         }
     }
 }

@@ -24,12 +24,10 @@ pub(in crate::validate) fn of_crd(object: Object<'_, '_>, crd: Crd<'_, '_>, find
         });
         if cost > MAX_COST_OF_ALL {
             let message = format!("the rules of the version may cost {}", times(cost, MAX_COST_OF_ALL));
-            findings.push(
-                Finding::new(&RULE.code, message)
-                    .at(object.place_at(schema.locate(&[])))
-                    .subject(object.subject())
-                    .help(COST_HELP),
-            );
+            let finding = Finding::new(&RULE.code, message)
+                .at(object.place_at(schema.locate(&[])))
+                .subject(object.subject());
+            findings.push(finding.help(COST_HELP));
         }
     }
 }
@@ -55,12 +53,9 @@ fn check_one(
 ) -> u64 {
     let mut cost_of_all = 0u64;
     let mut report = |node: &Node<'_>, message: String| {
-        findings.push(
-            Finding::new(&RULE.code, message)
-                .at(object.place_at(node.span))
-                .subject(object.subject())
-                .help("correct the rule; https://kubernetes.io/docs/reference/using-api/cel/ has the language and its functions"),
-        );
+        let finding =
+            Finding::new(&RULE.code, message).at(object.place_at(node.span)).subject(object.subject());
+        findings.push(finding.help("correct the rule; https://kubernetes.io/docs/reference/using-api/cel/ has the language and its functions"));
     };
     let optional = rule.get("optionalOldSelf").and_then(Node::as_bool);
     let old = Old { can_correlate: at.can_correlate, optional };

@@ -12,11 +12,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         let mut report = |path: &[Step<'_>], message: String| {
             let above = steps!("spec", "install", "spec", "deployments", index, "spec", "template", "spec");
             let path: Vec<_> = above.iter().chain(path).copied().collect();
-            findings.push(
-                csv.object
-                    .finding(&RULE.code, message, &path)
-                    .help("remove it, unless the operator cannot do without"),
-            );
+            let finding = csv.object.finding(&RULE.code, message, &path);
+            findings.push(finding.help("remove it, unless the operator cannot do without"));
         };
         for (field, set) in
             [("hostNetwork", pod.host_network), ("hostPID", pod.host_pid), ("hostIPC", pod.host_ipc)]

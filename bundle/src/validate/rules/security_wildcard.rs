@@ -17,9 +17,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
         }
         let scope =
             if rule.cluster_wide { "in the whole cluster" } else { "in the namespaces that it watches" };
-        findings.push(
-            rule.finding(&RULE.code, format!("the operator is allowed {} {scope}", wild.join(", ")))
-                .help("name what the operator needs"),
-        );
+        let finding =
+            rule.finding(&RULE.code, format!("the operator is allowed {} {scope}", wild.join(", ")));
+        findings.push(finding.help("name what the operator needs"));
     }
 }

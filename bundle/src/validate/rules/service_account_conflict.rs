@@ -36,11 +36,9 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             "the service account `{}` is also a deployment's in the ClusterServiceVersion",
             object.name()
         );
-        findings.push(
-            object
-                .finding(&RULE.code, message, steps!("metadata", "name"))
-                .and(csv.object.place(pod).label("OLM creates this one"))
-                .help("remove the manifest, or give one of the two another name"),
-        );
+        let finding = object
+            .finding(&RULE.code, message, steps!("metadata", "name"))
+            .and(csv.object.place(pod).label("OLM creates this one"));
+        findings.push(finding.help("remove the manifest, or give one of the two another name"));
     }
 }

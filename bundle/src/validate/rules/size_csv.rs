@@ -15,12 +15,8 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             "the ClusterServiceVersion takes {bytes} bytes in JSON, in every namespace that it is copied to"
         );
         let place = object.place(&[]).made_by(heaviest(object));
-        findings.push(
-            Finding::new(&RULE.code, message)
-                .at(place)
-                .subject(object.subject())
-                .help("make the icon smaller, and the description and the examples shorter"),
-        );
+        let finding = Finding::new(&RULE.code, message).at(place).subject(object.subject());
+        findings.push(finding.help("make the icon smaller, and the description and the examples shorter"));
     }
 }
 

@@ -12,17 +12,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     }
     let bytes: u64 = texts().map(packed).sum::<u64>() * 2;
     if bytes > MAX_SECRET_BYTES {
-        findings.push(
-            Finding::new(
-                &RULE.code,
-                format!(
-                    "the release of OLM v1 takes about {bytes} bytes, and a Secret holds {MAX_SECRET_BYTES}"
-                ),
-            )
-            .at(facts.place())
-            .subject(facts.name)
-            .help("shorten the descriptions of CRDs"),
-        );
+        let finding = Finding::new(
+            &RULE.code,
+            format!("the release of OLM v1 takes about {bytes} bytes, and a Secret holds {MAX_SECRET_BYTES}"),
+        )
+        .at(facts.place())
+        .subject(facts.name);
+        findings.push(finding.help("shorten the descriptions of CRDs"));
     }
 }
 

@@ -9,10 +9,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     for index in 0..csv.typed.spec.api_service_definitions.owned.len() {
         let path = steps!("spec", "apiservicedefinitions", "owned", index, "name");
-        findings.push(
-            csv.object
-                .finding(&RULE.code, "OLM v1 sets up no aggregated APIs", path)
-                .help("serve the API as a custom resource"),
-        );
+        let finding = csv.object.finding(&RULE.code, "OLM v1 sets up no aggregated APIs", path);
+        findings.push(finding.help("serve the API as a custom resource"));
     }
 }

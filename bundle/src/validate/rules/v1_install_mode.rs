@@ -9,14 +9,11 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     let modes = &csv.typed.spec.install_modes;
     if !modes.is_empty() && !modes.iter().any(|mode| mode.supported && mode.kind == "AllNamespaces") {
-        findings.push(
-            csv.object
-                .finding(
-                    &RULE.code,
-                    "the operator cannot watch all namespaces, as OLM v1 wants it to",
-                    steps!("spec", "installModes"),
-                )
-                .help("support `AllNamespaces`"),
+        let finding = csv.object.finding(
+            &RULE.code,
+            "the operator cannot watch all namespaces, as OLM v1 wants it to",
+            steps!("spec", "installModes"),
         );
+        findings.push(finding.help("support `AllNamespaces`"));
     }
 }

@@ -85,10 +85,8 @@ fn as_text(file: &File<'_>, node: &Node<'_>, findings: &mut Findings) {
 
 fn report(file: &File<'_>, span: crate::source::Span, written: &str, read: &str, findings: &mut Findings) {
     let written = written.replace('`', "'");
-    findings.push(
-        Finding::new(&RULE.code, format!("`{written}` is read as `{}`", read.replace('`', "'")))
-            .at(file.place_at(span))
-            .subject(file.source.path())
-            .help(format!("write `\"{written}\"` if you mean that")),
-    );
+    let finding = Finding::new(&RULE.code, format!("`{written}` is read as `{}`", read.replace('`', "'")))
+        .at(file.place_at(span))
+        .subject(file.source.path());
+    findings.push(finding.help(format!("write `\"{written}\"` if you mean that")));
 }

@@ -9,16 +9,14 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in &facts.files {
         for note in file.documents.iter().flatten().flat_map(|document| &document.notes) {
             if let Note::DuplicateKey { key, first, second } = note {
-                findings.push(
-                    Finding::new(
-                        &RULE.code,
-                        format!("duplicate key `{}`: the last value is used", key.replace('`', "'")),
-                    )
-                    .at(file.place_at(*second).label("this counts"))
-                    .and(file.place_at(*first).label("this is overwritten"))
-                    .subject(file.source.path())
-                    .help("remove one of them"),
-                );
+                let finding = Finding::new(
+                    &RULE.code,
+                    format!("duplicate key `{}`: the last value is used", key.replace('`', "'")),
+                )
+                .at(file.place_at(*second).label("this counts"))
+                .and(file.place_at(*first).label("this is overwritten"))
+                .subject(file.source.path());
+                findings.push(finding.help("remove one of them"));
             }
         }
     }

@@ -9,15 +9,13 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in &facts.files {
         for note in file.documents.iter().flatten().flat_map(|document| &document.notes) {
             if let Note::OldSyntax { message, span } = note {
-                findings.push(
-                    Finding::new(
-                        &RULE.code,
-                        format!("this is not YAML 1.2: {}", message.replace('`', "'").replace('\n', " ")),
-                    )
-                    .at(file.place_at(*span))
-                    .subject(file.source.path())
-                    .help("indent the lines of the text more than its key"),
-                );
+                let finding = Finding::new(
+                    &RULE.code,
+                    format!("this is not YAML 1.2: {}", message.replace('`', "'").replace('\n', " ")),
+                )
+                .at(file.place_at(*span))
+                .subject(file.source.path());
+                findings.push(finding.help("indent the lines of the text more than its key"));
             }
         }
     }

@@ -7,13 +7,12 @@ rule!("yaml-syntax", Error, OLM, "yaml_syntax.md");
 fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     for file in facts.files.iter().filter(|file| facts.must_be_readable(file)) {
         let Some(Err(error)) = file.documents.first() else { continue };
+        let finding =
+            Finding::new(&RULE.code, error.message.clone()).at(file.place_at(error.span)).subject(file.path);
         findings.push(
-            Finding::new(&RULE.code, error.message.clone())
-                .at(file.place_at(error.span))
-                .subject(file.path)
-                .help(
-                    "correct the YAML here or shortly before; until then no other rule can look at the file",
-                ),
+            finding.help(
+                "correct the YAML here or shortly before; until then no other rule can look at the file",
+            ),
         );
     }
 }
