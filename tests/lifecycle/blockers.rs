@@ -76,8 +76,8 @@ fn an_image_that_does_not_exist_is_not_approved() {
     world.missing.insert(image.clone());
     let refused = world.run(|engine, _| engine.approve("demo", Some(NS), &Accept::default()));
     let expected = format!(
-        "`demo.v0.2.0` cannot be installed: the image `{image}` does not exist [image-pull]\n\
-         push it first, or pass `--accept image-pull` to go on nevertheless"
+        "`demo.v0.2.0` cannot be installed: the image `{image}` does not exist\n\
+         push it first\npass `--accept image-pull` to go on nevertheless"
     );
     assert_eq!(told(refused.unwrap_err()), expected);
     let (preview, _) = world.run(|engine, _| engine.preview("demo", Some(NS))).unwrap();

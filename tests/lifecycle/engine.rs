@@ -252,6 +252,7 @@ fn an_operator_that_never_comes_up_is_named_and_left_as_it_is() {
     insta::assert_snapshot!(said, @"
     `demo.v0.2.0` does not start, its deployment `demo-controller` is not available after five minutes, and no pod of it can be seen [not-ready]
     `kubectl -n ns describe deployment/demo-controller`: shows its pods and events: they show what it is waiting for
+    `olmkit operator rollback demo -n ns --to 0.1.0`: instead, goes back to `demo.v0.1.0`, which still runs: the operator is down for about 30 seconds, custom resources stay, and the approval becomes Manual
     `olmkit operator doctor demo -n ns`: shows what the cause was seen by, and every repair
     ");
     // Once the image is there, the same command goes on.

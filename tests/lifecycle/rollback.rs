@@ -62,6 +62,24 @@ fn a_rollback_that_does_not_wait_leaves_no_note_and_the_next_one_is_checked() {
     assert_eq!(world.names(&known::CSV), ["demo.v0.2.0"], "something was changed");
 }
 
+/// The pods that run were made while the image was there.
+#[test]
+fn a_version_whose_image_is_gone_is_not_gone_back_to() {
+    let mut world = World::of("01");
+    world.install(demo(None)).unwrap();
+    let csv = world.bundles["demo.v0.1.0"].iter().find(|one| one["kind"] == "ClusterServiceVersion").unwrap();
+    let pod = csv.pointer("/spec/install/spec/deployments/0/spec/template/spec").unwrap();
+    let image = pod["containers"][0]["image"].as_str().unwrap().to_owned();
+    world.missing.insert(image.clone());
+    let said = told(rollback(&mut world, "0.1.0", Options::default()).unwrap_err());
+    let expected = format!(
+        "pods of `demo.v0.1.0` would not start: the image `{image}` is no longer in its registry\n\
+         push it again first\npass `--accept image-pull` to go on nevertheless"
+    );
+    assert_eq!(said, expected);
+    assert_eq!(world.names(&known::CSV), ["demo.v0.3.0"], "something was changed");
+}
+
 #[test]
 fn a_note_of_an_older_version_of_ours_skips_no_check() {
     let mut world = world();
