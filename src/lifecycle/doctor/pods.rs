@@ -286,7 +286,8 @@ fn event<'o>(seen: &'o Observation, pod: Doc<'o>) -> Option<Fault<'o>> {
         let is_recent = clock::last_seen(event).is_none_or(|last| seen.age(Some(last)) < 180_000);
         if is_setup
             && is_recent
-            && seen.age(pod.created()) >= PASSING
+            // An object that is not there is created by nobody.
+            && seen.age(pod.created()) >= if message.ends_with(" not found") { SCHEDULING } else { PASSING }
             && statuses().any(|status| waits(&status))
         {
             return Some(fault(What::Setup, "", since));

@@ -237,9 +237,13 @@ fn rollback<'o>(seen: &'o Observation, subscription: Doc<'o>, cause: &Cause) -> 
     Some((old, way_back(seen, subscription, old, cause)?))
 }
 
-/// Whether pods of a version that runs need what the cause says is missing: those that take their place would not start either.
+/// Whether pods of a version that runs need what the cause says is missing, as a node: those that take their place would not start
+/// either.
 fn lacks_the_same(seen: &Observation, old: Doc<'_>, cause: &Cause) -> bool {
     let sentence = cause.sentence.to_string();
+    if cause.code == codes::UNSCHEDULABLE.name && sentence.contains(" were unschedulable") {
+        return true;
+    }
     let is_missing = |needed: &Needed| sentence.contains(&format!("\"{}\" not found", needed.name));
     let own = workloads::wanted(old).flat_map(|name| workloads::pods_of(seen, old.namespace(), name));
     own.filter(|pod| pods::is_ready(*pod)).any(|pod| needed(&pod.0["spec"]).iter().any(is_missing))

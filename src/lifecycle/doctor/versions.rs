@@ -462,6 +462,17 @@ fn crd(csv: Doc<'_>, one: Doc<'_>, since: Option<i64>) -> Cause {
             "lists the unpacked bundles: create the CRD again from the operator's bundle, and OLM notices within half a minute. Custom resources were deleted with the CRD: restore them from a backup",
         );
     }
+    if message == NOT_SERVED {
+        let mut all = csv.list("/spec/customresourcedefinitions/required").map(Doc);
+        let version = all.find(|one| one.text("/name") == crd).map_or("", |one| one.text("/version"));
+        let text = format!(
+            "`{name}` requires the version {version} of the CRD `{crd}`, which the CRD does not serve: {message}"
+        );
+        return Cause::new(&codes::REQUIRED_API_MISSING, csv.reference(), text).shown(csv, field, shown, since).repair(
+            command!("kubectl get crd {} -o 'jsonpath={.metadata.labels}{range .spec.versions[*]}{\"\\n\"}{.name}: {.served}{end}'", crd),
+            format!("shows which versions are served, and whose CRD it is: go back to a version of that operator that serves {version}, or upgrade this one"),
+        );
+    }
     let text = format!("`{name}` requires the CRD `{crd}`, which the cluster does not have: {message}");
     Cause::new(&codes::REQUIRED_API_MISSING, csv.reference(), text).shown(csv, field, shown, since).repair(
         command!("kubectl get crd {}", crd),

@@ -268,7 +268,7 @@ fn refused(seen: &Observation, csv: Doc<'_>, deployment: Doc<'_>, what: &str) ->
             )
             .repair(
                 command!("kubectl -n {} rollout restart deployment/{}", namespace, name),
-                "then creates the pods at once; the operator is down already",
+                "then creates the pods at once; those that run stay until these are ready",
             ),
         "webhook-unreachable" => plans::webhook_repairs(seen, refusals::webhook(found.message).unwrap_or(""), cause),
         "namespace-terminating" => cause,

@@ -59,6 +59,10 @@ fn crds_are_missing() {
     };
     check("required-api-missing", "clusterserviceversion/demo.v1", "CRD is not present", missing("required"));
     check("owned-crd-missing", "clusterserviceversion/demo.v1", "CRD is not present", missing("owned"));
+    let mut unserved = missing("required");
+    unserved[3]["status"]["requirementStatus"][0]["message"] = json!("CRD version not served");
+    let words = "requires the version v1 of the CRD `queues.example.com`, which the CRD does not serve";
+    check("required-api-missing", "clusterserviceversion/demo.v1", words, unserved);
     // It is there by now: OLM looks again within half a minute.
     let mut created = missing("required");
     created.push(json!({

@@ -200,6 +200,23 @@ fn a_version_that_would_not_start_again_is_no_way_back() {
     assert!(commands("token").iter().all(|one| !one.contains("rollback")), "{:?}", commands("token"));
 }
 
+/// A node that takes no pods takes none of the old version either.
+#[test]
+fn a_cordoned_node_is_no_reason_to_go_back() {
+    let commands = |why: &str| -> Vec<String> {
+        let message = format!("0/1 nodes are available: 1 {why}.");
+        let condition = json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]);
+        let ill = pod(json!({"status": {"phase": "Pending", "conditions": condition}}));
+        let conditions = json!([{"type": "Available", "status": "False"}]);
+        let objects = upgrade("demo.v2", ["Replacing", "Installing"], conditions, vec![ill]);
+        look(objects).causes[0].repair.iter().map(|repair| repair.command.to_string()).collect()
+    };
+    let by_size = commands("Insufficient cpu");
+    assert!(by_size[0].starts_with("olmkit operator rollback demo"), "{by_size:?}");
+    let cordoned = commands("node(s) were unschedulable");
+    assert!(cordoned.iter().all(|one| !one.contains("rollback")), "{cordoned:?}");
+}
+
 #[test]
 fn a_pod_of_the_old_version_is_not_told_of_the_new_one() {
     let waiting = json!({"reason": "ImagePullBackOff", "message": "r/demo:1: not found"});
