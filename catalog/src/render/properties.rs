@@ -156,9 +156,7 @@ fn provided(bundle: &Bundle<'_>, csv: &Csv<'_, '_>) -> Result<BTreeSet<GroupVers
         let (version, kind) = (owned.version.clone(), owned.kind.clone());
         let gvk = GroupVersionKind { group: group.to_owned(), version, kind };
         if !crds.contains(&(plural.to_owned(), gvk)) {
-            let path =
-                ["spec".into(), "customresourcedefinitions".into(), "owned".into(), at.into(), "name".into()];
-            let place = Box::new(csv.object.place(&path));
+            let place = place_of_crd(csv, "owned", at);
             let (name, version, kind) = (owned.name.clone(), owned.version.clone(), owned.kind.clone());
             return Err(RenderError::OwnedCrd { place, name, version, kind });
         }
@@ -167,20 +165,19 @@ fn provided(bundle: &Bundle<'_>, csv: &Csv<'_, '_>) -> Result<BTreeSet<GroupVers
     Ok(provided)
 }
 
+/// The place of a CRD's name in a list of the ClusterServiceVersion.
+fn place_of_crd(csv: &Csv<'_, '_>, list: &'static str, at: usize) -> Box<Place> {
+    let path = ["spec".into(), "customresourcedefinitions".into(), list.into(), at.into(), "name".into()];
+    Box::new(csv.object.place(&path))
+}
+
 /// The APIs that the ClusterServiceVersion requires.
 fn required(csv: &Csv<'_, '_>) -> Result<BTreeSet<GroupVersionKind>, RenderError> {
     let mut required = BTreeSet::new();
     for (at, crd) in csv.typed.spec.custom_resource_definitions.required.iter().enumerate() {
         let Some(group) = crd.group().map(str::to_owned) else {
-            let path = [
-                "spec".into(),
-                "customresourcedefinitions".into(),
-                "required".into(),
-                at.into(),
-                "name".into(),
-            ];
             let why = format!("`{}` is not the name of a CRD, which is `PLURAL.GROUP`", crd.name);
-            return Err(RenderError::File { place: Box::new(csv.object.place(&path)), why });
+            return Err(RenderError::File { place: place_of_crd(csv, "required", at), why });
         };
         required.insert(GroupVersionKind { group, version: crd.version.clone(), kind: crd.kind.clone() });
     }

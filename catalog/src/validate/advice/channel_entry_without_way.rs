@@ -16,9 +16,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 channel.blob.name
             );
             let help = format!("let an entry on the path to the head replace or skip `{name}`");
-            findings.push(
-                index.finding(&RULE.code, channel.entry_at(entry), message).subject(channel.id()).help(help),
-            );
+            let finding = index.finding(&RULE.code, channel.entry_at(entry), message).subject(channel.id());
+            findings.push(finding.help(help));
         }
     }
 }

@@ -9,17 +9,15 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for (name, package) in index.packages.iter().filter(|(name, _)| !name.is_empty()) {
         let Some((first, others)) = package.deprecations.split_first() else { continue };
         for other in others {
-            findings.push(
-                index
-                    .finding(
-                        &RULE.code,
-                        other.at.with(other.package.span),
-                        format!("`{name}` has deprecations already"),
-                    )
-                    .and(index.catalog.place(first.at.with(first.package.span)).label("first here"))
-                    .subject(*name)
-                    .help("put the entries of both into one blob"),
-            );
+            let finding = index
+                .finding(
+                    &RULE.code,
+                    other.at.with(other.package.span),
+                    format!("`{name}` has deprecations already"),
+                )
+                .and(index.catalog.place(first.at.with(first.package.span)).label("first here"))
+                .subject(*name);
+            findings.push(finding.help("put the entries of both into one blob"));
         }
     }
 }

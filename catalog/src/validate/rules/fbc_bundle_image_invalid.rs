@@ -16,11 +16,10 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             }
             if let Err(error) = image.parse::<ImageRef>() {
                 let message = format!("{what} of `{name}`: {error}");
-                findings.push(
-                    index.finding(&RULE.code, bundle.at(image), message).subject(name.as_str()).help(
-                        "write `REGISTRY/REPOSITORY:TAG` or `REGISTRY/REPOSITORY@DIGEST`, without a scheme",
-                    ),
-                );
+                let finding = index.finding(&RULE.code, bundle.at(image), message).subject(name.as_str());
+                findings.push(finding.help(
+                    "write `REGISTRY/REPOSITORY:TAG` or `REGISTRY/REPOSITORY@DIGEST`, without a scheme",
+                ));
             }
         }
     }

@@ -17,9 +17,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             let data = property.value.as_ref().and_then(|value| value.text_of("data")).unwrap_or_default();
             let Some(why) = why_no_object(&data) else { continue };
             let message = format!("an object of the bundle `{}` cannot be read: {why}", bundle.blob.name);
-            findings.push(
-                index.finding(&RULE.code, bundle.property_at(at), message).subject(bundle.blob.name.as_str()),
-            );
+            let finding = index.finding(&RULE.code, bundle.property_at(at), message);
+            findings.push(finding.subject(bundle.blob.name.as_str()));
         }
     }
 }

@@ -12,19 +12,16 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             || bundle.blob.properties.iter().filter(|found| found.kind.as_str() == property::PACKAGE);
         let name = &bundle.blob.name;
         let finding = |at, message: String| index.finding(&RULE.code, at, message).subject(name.as_str());
-        match properties().count() {
-            0 => findings.push(
-                finding(bundle.at(name), format!("the bundle `{name}` has no `olm.package` property"))
-                    .help("add one with `packageName` and `version`"),
-            ),
-            1 => {}
-            count => findings.push(
-                finding(
-                    bundle.at(name),
-                    format!("the bundle `{name}` has {count} `olm.package` properties instead of one"),
-                )
-                .help("keep the one with the version of its ClusterServiceVersion"),
-            ),
+        let (has, help) = match properties().count() {
+            1 => ("".into(), ""),
+            0 => ("no `olm.package` property".into(), "add one with `packageName` and `version`"),
+            count => {
+                let has = format!("{count} `olm.package` properties instead of one");
+                (has, "keep the one with the version of its ClusterServiceVersion")
+            }
+        };
+        if !has.is_empty() {
+            findings.push(finding(bundle.at(name), format!("the bundle `{name}` has {has}")).help(help));
         }
         if let [(at, package)] = &bundle.packages[..]
             && package.name != *bundle.blob.package
@@ -34,10 +31,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 "the bundle `{name}` belongs to the package `{}`, its `olm.package` property says `{}`",
                 bundle.blob.package, package.name
             );
-            findings.push(
-                finding(bundle.property_at(*at), message)
-                    .and(index.catalog.place(bundle.at(&bundle.blob.package)).label("the package here")),
-            );
+            let other = index.catalog.place(bundle.at(&bundle.blob.package));
+            findings.push(finding(bundle.property_at(*at), message).and(other.label("the package here")));
         }
     }
 }

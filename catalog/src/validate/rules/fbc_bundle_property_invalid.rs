@@ -15,9 +15,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             };
             let Some(why) = why.filter(|_| !index.is_faulty(bundle.property_at(at))) else { continue };
             let message = format!("the property `{}` of `{}`: {why}", property.kind, bundle.blob.name);
-            findings.push(
-                index.finding(&RULE.code, bundle.property_at(at), message).subject(bundle.blob.name.as_str()),
-            );
+            let finding = index.finding(&RULE.code, bundle.property_at(at), message);
+            findings.push(finding.subject(bundle.blob.name.as_str()));
         }
     }
 }

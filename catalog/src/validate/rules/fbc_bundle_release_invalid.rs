@@ -23,22 +23,16 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 let Some(version) = &bundle.version else { continue };
                 let wanted = format!("{}-v{version}", bundle.blob.package);
                 if *wanted != **name {
-                    push(
-                        format!(
-                            "a bundle of release `{}` must be named `{wanted}`, found `{name}`",
-                            package.release
-                        ),
-                        "rename the ClusterServiceVersion, or drop the release",
-                    );
+                    let release = &package.release;
+                    let message =
+                        format!("a bundle of release `{release}` must be named `{wanted}`, found `{name}`");
+                    push(message, "rename the ClusterServiceVersion, or drop the release");
                 }
                 if !version.version.build.is_empty() {
-                    push(
-                        format!(
-                            "the version `{}` has build metadata beside the release `{}`",
-                            package.version, package.release
-                        ),
-                        "set it only in the release",
-                    );
+                    let (version, release) = (&package.version, &package.release);
+                    let message =
+                        format!("the version `{version}` has build metadata beside the release `{release}`");
+                    push(message, "set it only in the release");
                 }
             }
         }

@@ -15,9 +15,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
                 true => format!("replace the link with a copy of the file, or {ignore}"),
                 false => ignore.to_owned(),
             };
-            findings.push(
-                index.finding(&RULE.code, fault.at, format!("the file cannot be read: {why}")).help(help),
-            );
+            let finding = index.finding(&RULE.code, fault.at, format!("the file cannot be read: {why}"));
+            findings.push(finding.help(help));
         }
     }
 }

@@ -9,17 +9,11 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
     for (name, package) in &index.packages {
         let Some((first, others)) = package.blobs.split_first() else { continue };
         for other in others.iter().filter(|_| !name.is_empty()) {
-            findings.push(
-                index
-                    .finding(
-                        &RULE.code,
-                        other.at.with(other.name.span),
-                        format!("the package `{name}` is defined again here"),
-                    )
-                    .and(index.catalog.place(first.at.with(first.name.span)).label("first here"))
-                    .subject(*name)
-                    .help("remove one of them; all files below the directory belong to the same catalog"),
-            );
+            let message = format!("the package `{name}` is defined again here");
+            let first = index.catalog.place(first.at.with(first.name.span)).label("first here");
+            let finding = index.finding(&RULE.code, other.at.with(other.name.span), message).and(first);
+            let help = "remove one of them; all files below the directory belong to the same catalog";
+            findings.push(finding.subject(*name).help(help));
         }
     }
 }

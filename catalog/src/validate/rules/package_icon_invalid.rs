@@ -11,11 +11,8 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
         let Some(icon) = &package.icon else { continue };
         if let Err(error) = decode(&icon.data) {
             let message = format!("the icon is not in base64: {error}");
-            findings.push(
-                index
-                    .finding(&RULE.code, package.at.with(icon.data.span), message)
-                    .subject(package.name.as_str()),
-            );
+            let finding = index.finding(&RULE.code, package.at.with(icon.data.span), message);
+            findings.push(finding.subject(package.name.as_str()));
         }
     }
 }

@@ -11,16 +11,14 @@ fn check(index: &Index<'_, '_>, findings: &mut Findings) {
             continue;
         }
         for blob in package.blobs.iter().filter(|blob| !blob.name.is_empty()) {
-            findings.push(
-                index
-                    .finding(
-                        &RULE.code,
-                        blob.at.with(blob.name.span),
-                        format!("the package `{name}` has no channel"),
-                    )
-                    .subject(*name)
-                    .help(format!("add an `olm.channel` blob with `package: {name}`")),
-            );
+            let finding = index
+                .finding(
+                    &RULE.code,
+                    blob.at.with(blob.name.span),
+                    format!("the package `{name}` has no channel"),
+                )
+                .subject(*name);
+            findings.push(finding.help(format!("add an `olm.channel` blob with `package: {name}`")));
         }
     }
 }
