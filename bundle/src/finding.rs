@@ -420,6 +420,15 @@ impl Findings {
     }
 }
 
+/// The first of many findings in a sentence, with their codes, and how many more there are.
+pub fn summary(findings: &[Finding]) -> String {
+    const SHOWN: usize = 3;
+    let shown = findings.iter().take(SHOWN).map(|own| format!("{} [{}]", own.message, own.code.name));
+    let more = findings.len().saturating_sub(SHOWN);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    shown.chain(more).collect::<Vec<_>>().join("; ")
+}
+
 /// How much findings weigh where the user sees it otherwise than their codes do.
 ///
 /// ```

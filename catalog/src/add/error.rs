@@ -1,6 +1,6 @@
 //! Why a bundle cannot be added, and what to do about it.
 
-use olmkit_bundle::finding::{Finding, Place};
+use olmkit_bundle::finding::{Finding, Place, summary};
 
 use super::Policy;
 use crate::graph::GraphError;
@@ -192,6 +192,12 @@ pub enum AddError {
         /// The channel.
         channel: String,
     },
+    /// opm would refuse the catalog, because of the bundles.
+    #[error("opm would refuse the catalog: {}", summary(.findings))]
+    Invalid {
+        /// What would be wrong with it.
+        findings: Vec<Finding>,
+    },
     /// A file cannot be changed as it should.
     #[error(transparent)]
     Text(#[from] TextError),
@@ -255,6 +261,9 @@ impl AddError {
             }
             Self::Breaks { .. } => {
                 "its edges and those of its neighbours do not fit together: choose a version policy with --policy, or edit the channel by hand"
+            }
+            Self::Invalid { .. } => {
+                "nothing was written: correct the bundle, and add it again; `olmkit bundle validate --suite install` names the places"
             }
             Self::Text(error) => return error.help(),
             Self::DefaultChannel { .. } => "name a channel that the package has, or one the bundle goes into",

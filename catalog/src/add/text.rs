@@ -1,13 +1,18 @@
 //! A plan to the texts of files: edits where blobs stand, documents behind the others, new files for new packages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use olmkit_bundle::finding::{Finding, Level};
+use olmkit_bundle::load::Content;
 
 use super::plan::{ChannelPlan, Plan};
 use super::report::{AddReport, FileChange};
 use super::{AddError, Change, ChangedFile};
 use crate::fbc::write::Format;
-use crate::fbc::{Channel, Entry};
+use crate::fbc::{Catalog, Channel, Entry};
+use crate::load::{CatalogFile, CatalogFiles};
 use crate::texts::{self, Texts};
+use crate::validate;
 
 /// The change that a plan comes to.
 pub(super) fn change(plan: &Plan<'_, '_, '_>, format: Format) -> Result<Change, AddError> {
@@ -56,7 +61,40 @@ pub(super) fn change(plan: &Plan<'_, '_, '_>, format: Format) -> Result<Change, 
     let changed: Vec<_> = files.finish()?.into_iter().filter_map(created).collect();
     let report =
         changed.iter().map(|file| FileChange { path: file.path.clone(), added: file.created }).collect();
+    check(plan, &changed)?;
     Ok(Change { report: AddReport::of(plan, report), files: changed, notes: plan.differences() })
+}
+
+/// Refuses what opm would refuse of the files afterwards, and did not before. Only files with blobs of the package are looked at.
+fn check(plan: &Plan<'_, '_, '_>, changed: &[ChangedFile]) -> Result<(), AddError> {
+    let catalog = plan.index.catalog;
+    let mut paths: BTreeSet<&str> = changed.iter().map(|file| file.path.as_str()).collect();
+    if let Some(package) = plan.blobs() {
+        let blobs = package.blobs.iter().map(|blob| blob.at);
+        let blobs = blobs.chain(package.channels.iter().map(|channel| channel.blob.at));
+        let blobs = blobs.chain(package.bundles.iter().map(|bundle| bundle.blob.at));
+        paths.extend(blobs.filter_map(|at| Some(catalog.files.get(at.file as usize)?.path)));
+    }
+    let errors = |changed: &[ChangedFile]| {
+        let old = catalog.files.iter().filter(|file| paths.contains(file.path));
+        let mut texts: BTreeMap<_, _> = old.map(|file| (file.path, file.source.text())).collect();
+        texts.extend(changed.iter().map(|file| (file.path.as_str(), file.text.as_str())));
+        let file = |(path, text): (&str, &str)| CatalogFile {
+            path: path.into(),
+            content: Content::Text(text.into()),
+        };
+        let files = CatalogFiles { name: catalog.name.into(), files: texts.into_iter().map(file).collect() };
+        let mut findings = validate::validate(&Catalog::parse(&files));
+        findings.retain(|finding| finding.level == Level::Error);
+        findings
+    };
+    let mut findings = errors(changed);
+    if !findings.is_empty() {
+        let known = errors(&[]);
+        let is_same = |a: &Finding, b: &Finding| a.code.name == b.code.name && a.message == b.message;
+        findings.retain(|new| !known.iter().any(|old| is_same(old, new)));
+    }
+    if findings.is_empty() { Ok(()) } else { Err(AddError::Invalid { findings }) }
 }
 
 impl<'c, 'a> ChannelPlan<'c, 'a> {

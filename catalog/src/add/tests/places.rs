@@ -216,3 +216,36 @@ fn a_template_is_not_added_to() {
         add(&Catalog::parse(&files), &[rendered("0.1.0")], &request("stable", Policy::Semver)).unwrap_err();
     assert!(matches!(error, AddError::Template { .. }), "{error}");
 }
+
+#[test]
+fn what_opm_would_refuse_is_not_written() {
+    let with = |kind: &str, value: serde_json::Value, image: &str| {
+        let mut bundle = rendered("0.2.0");
+        let property =
+            fbc::Property { kind: kind.to_owned().into(), value: Some(value.into()), ..Default::default() };
+        bundle.blob.properties.push(property);
+        let image = fbc::RelatedImage { image: image.to_owned().into(), ..Default::default() };
+        bundle.blob.related_images.push(image);
+        bundle
+    };
+    // What is wrong with the catalog already is not the bundle's.
+    let broken = with_bundles(
+        "{schema: olm.channel, package: redis, name: stable, entries: [{name: redis.v0.1.0}]}\n",
+        &["0.1.0"],
+    );
+    let broken = format!("{broken}---\n{{schema: olm.bundle, package: other, name: other.v1, image: 'A'}}\n");
+    for text in ["", &broken] {
+        let files = one_file(text);
+        let add = |bundle| add(&Catalog::parse(&files), &[bundle], &request("stable", Policy::Semver));
+        let refused = |bundle| add(bundle).unwrap_err().to_string();
+        assert_eq!(add(with("example.com/x", json!(5), "example.com/redis:v1")).unwrap().files.len(), 1);
+        let package = json!({ "packageName": "redis", "version": "0.2.0" });
+        let twice = "opm would refuse the catalog: the bundle `redis.v0.2.0` has 2 `olm.package` properties instead of one [fbc-bundle-package-property]";
+        assert_eq!(refused(with("olm.package", package, "redis")), twice);
+        let object = refused(with("olm.bundle.object", json!({"data": "!!"}), "redis"));
+        assert!(object.ends_with(" [fbc-bundle-object-invalid]") && !object.contains(';'), "{object}");
+        let two = refused(with("olm.gvk", json!(5), "${IMAGE}"));
+        assert!(two.contains(" [fbc-bundle-image-invalid]"), "{two}");
+        assert!(two.contains("; ") && two.contains(" [fbc-bundle-property-invalid]"), "{two}");
+    }
+}
