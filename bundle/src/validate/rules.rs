@@ -83,6 +83,7 @@ mod csv_release_name_mismatch;
 mod csv_release_with_substitutes;
 mod csv_replaces_invalid;
 mod csv_replaces_itself;
+mod csv_required_crd_name_invalid;
 mod csv_skip_range_invalid;
 mod csv_strategy_unknown;
 mod csv_type_mismatch;
@@ -248,6 +249,7 @@ pub(super) static ALL: &[&Rule] = &[
     &csv_release_with_substitutes::RULE,
     &csv_replaces_invalid::RULE,
     &csv_replaces_itself::RULE,
+    &csv_required_crd_name_invalid::RULE,
     &csv_skip_range_invalid::RULE,
     &csv_strategy_unknown::RULE,
     &csv_type_mismatch::RULE,

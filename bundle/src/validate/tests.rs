@@ -379,6 +379,7 @@ fn the_table_of_rules() {
     csv-release-with-substitutes warning strict
     csv-replaces-invalid error olm
     csv-replaces-itself error install
+    csv-required-crd-name-invalid error install
     csv-skip-range-invalid error install
     csv-strategy-unknown error install
     csv-type-mismatch error olm

@@ -16,7 +16,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
             let place = csv.object.place(&path("name")).made_by(csv.object.made_by(&path("description")));
             let finding = Finding::new(&RULE.code, format!("the {list} `{}` has no description", crd.name))
                 .at(place)
-                .subject(crd.name.as_str());
+                .subject(if crd.name.is_empty() { csv.object.id() } else { crd.name.clone() });
             findings.push(finding.help("add `description`, a sentence about the custom resource"));
         }
     }
