@@ -46,6 +46,7 @@ pub mod parse;
 pub mod pattern;
 pub mod pod;
 pub mod printable;
+pub mod property;
 pub mod quantity;
 mod refused;
 pub mod schema;

@@ -1,19 +1,20 @@
 //! What the values of OLM's properties look like, and what the properties of a bundle say.
 //!
 //! opm decodes the values of the types it knows and refuses what does not fit; all other values are nobody's business but
-//! their owner's. `shape` has the types.
+//! their owner's. `shape` has the fields of `olm.csv.metadata`, `olmkit_bundle::property` those of the other types.
 
 mod shape;
 
 use std::borrow::Cow;
 
+use olmkit_bundle::property::texts_of;
 use olmkit_bundle::version::Version;
 use olmkit_bundle::yaml::json_kind;
 use serde_json::Value as Json;
 
 use crate::fbc::{self, property};
 use crate::graph::{Release, VersionRelease};
-use shape::{BUNDLE_OBJECT, CHANNEL, CSV_METADATA, GVK, PACKAGE, PACKAGE_REQUIRED, field};
+use shape::{CSV_METADATA, field};
 
 pub use shape::{CSV_METADATA_FIELDS, Field, Shape};
 
@@ -52,25 +53,16 @@ pub fn packages<'a>(bundle: &fbc::Bundle<'a>) -> Vec<(usize, Package<'a>)> {
 
 /// What is wrong with the value of a property, if anything is: the path to it and what was expected and found.
 pub fn type_mismatch(kind: &str, value: &fbc::Value<'_>) -> Option<String> {
-    shape(kind)?.type_mismatch(&value.to_json(), "")
+    let is_known = kind == property::CSV_METADATA || texts_of(kind).is_some();
+    is_known.then(|| type_mismatch_of_json(kind, &value.to_json()))?
 }
 
 /// [`type_mismatch`] of a value that stands in no catalog.
 pub(crate) fn type_mismatch_of_json(kind: &str, value: &Json) -> Option<String> {
-    shape(kind)?.type_mismatch(value, "")
-}
-
-/// What the values of a type of properties look like, if opm knows it.
-fn shape(kind: &str) -> Option<Shape> {
-    Some(match kind {
-        property::PACKAGE => PACKAGE,
-        property::PACKAGE_REQUIRED => PACKAGE_REQUIRED,
-        property::GVK | property::GVK_REQUIRED => GVK,
-        property::BUNDLE_OBJECT => BUNDLE_OBJECT,
-        property::CHANNEL => CHANNEL,
-        property::CSV_METADATA => CSV_METADATA,
-        _ => return None,
-    })
+    if kind == property::CSV_METADATA {
+        return CSV_METADATA.type_mismatch(value, "");
+    }
+    olmkit_bundle::property::type_mismatch(kind, value)
 }
 
 impl Shape {

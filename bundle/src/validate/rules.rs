@@ -137,6 +137,7 @@ mod package_name_invalid;
 mod permission_cluster_scoped;
 mod platform_label_missing;
 mod pod_reference_missing;
+mod property_invalid;
 mod related_image_invalid;
 mod removed_api;
 mod removed_api_permission;
@@ -303,6 +304,7 @@ pub(super) static ALL: &[&Rule] = &[
     &permission_cluster_scoped::RULE,
     &platform_label_missing::RULE,
     &pod_reference_missing::RULE,
+    &property_invalid::RULE,
     &related_image_invalid::RULE,
     &removed_api::RULE,
     &removed_api_permission::RULE,

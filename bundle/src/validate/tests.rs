@@ -433,7 +433,8 @@ fn the_table_of_rules() {
     permission-cluster-scoped warning install
     platform-label-missing warning multiarch
     pod-reference-missing warning olm
-    related-image-invalid warning strict
+    property-invalid error install
+    related-image-invalid error install
     removed-api warning removed-apis
     removed-api-permission warning removed-apis
     removed-api-version-unreadable error removed-apis

@@ -167,7 +167,9 @@ impl<'n> Walk<'n> {
                 fits(matches!(value, Value::Int(_) | Value::UInt(_) | Value::Float(_)), "a number")
             }
             (Type::Time, value) => fits(is_time(value), "a time such as `2024-01-31T12:00:00Z`"),
-            (Type::Bytes, value) => fits(is_base64(value), "bytes in base64"),
+            (Type::Bytes, value) => {
+                fits(matches!(value, Value::String(text) if is_base64(text)), "bytes in base64")
+            }
             (Type::List(of), Value::Sequence(items)) => return self.items(items, of),
             (Type::List(_), _) => Some("a list"),
             (Type::Map(of), Value::Mapping(map)) => {
@@ -288,8 +290,8 @@ fn is_time(value: &Value<'_>) -> bool {
     }
 }
 
-fn is_base64(value: &Value<'_>) -> bool {
-    let Value::String(text) = value else { return false };
+/// Whether a text is base64 as Go's decoder reads it.
+pub(crate) fn is_base64(text: &str) -> bool {
     if text.contains(['\n', '\r']) {
         // Go's decoder ignores line breaks.
         let text: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();

@@ -46,20 +46,11 @@ pub(super) fn field(fields: &'static [Field], key: &str) -> Option<&'static Fiel
     go::field(key, fields.iter().map(|field| field.name)).map(|at| &fields[at])
 }
 
-pub(super) const PACKAGE: Shape = Shape::Fields(&[
-    always("packageName", Shape::Text),
-    always("version", Shape::Text),
-    some("release", Shape::Text),
-]);
-pub(super) const PACKAGE_REQUIRED: Shape =
-    Shape::Fields(&[always("packageName", Shape::Text), always("versionRange", Shape::Text)]);
-pub(super) const GVK: Shape = Shape::Fields(&[
+const GVK: Shape = Shape::Fields(&[
     always("group", Shape::Text),
     always("version", Shape::Text),
     always("kind", Shape::Text),
 ]);
-pub(super) const BUNDLE_OBJECT: Shape = Shape::Fields(&[always("data", Shape::Text)]);
-pub(super) const CHANNEL: Shape = Shape::Fields(&[always("channelName", Shape::Text)]);
 pub(super) const CSV_METADATA: Shape = Shape::Fields(CSV_METADATA_FIELDS);
 
 /// The fields of `olm.csv.metadata`.
