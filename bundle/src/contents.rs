@@ -1,8 +1,9 @@
 //! What Kubernetes refuses of the objects that a bundle carries beside the ClusterServiceVersion and the CRDs: the rules of
-//! `pkg/apis/{core,networking,policy,scheduling}/validation` that people run into.
+//! `pkg/apis/{core,networking,policy,rbac,scheduling}/validation` that people run into.
 //!
 //! OLM copies such objects to the cluster as they are, and its InstallPlan fails where the API server does not take one.
 
+mod bindings;
 mod configuration;
 mod disruption;
 mod metadata;
@@ -12,6 +13,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use serde::de::DeserializeOwned;
 
 use crate::crd::{self, Crd};
@@ -29,6 +31,16 @@ pub(crate) fn refused<'n>(object: Object<'n, '_>) -> Vec<Refused<'n>> {
         ("v1", "Service") => typed(&mut check, object.root, service::check),
         ("networking.k8s.io/v1", "NetworkPolicy") => typed(&mut check, object.root, network_policy::check),
         ("policy/v1", "PodDisruptionBudget") => typed(&mut check, object.root, disruption::check),
+        ("rbac.authorization.k8s.io/v1", "RoleBinding") => {
+            typed(&mut check, object.root, |check, own: &RoleBinding| {
+                bindings::check(check, own.subjects.as_deref());
+            });
+        }
+        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding") => {
+            typed(&mut check, object.root, |check, own: &ClusterRoleBinding| {
+                bindings::check(check, own.subjects.as_deref());
+            });
+        }
         ("scheduling.k8s.io/v1", "PriorityClass") => typed(&mut check, object.root, priority::check),
         (crd::V1, "CustomResourceDefinition") => {
             // Its types are held in tables, and what does not fit them is said elsewhere.

@@ -52,6 +52,31 @@ fn config_maps() {
     );
 }
 
+const ROLE_BINDING: &str = "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: store}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: store}
+subjects: [{kind: Group, name: admins}, {kind: ServiceAccount, name: store, namespace: shop}]
+";
+
+#[test]
+fn subjects_of_bindings() {
+    for kind in ["RoleBinding", "ClusterRoleBinding"] {
+        let binding = ROLE_BINDING.replacen("RoleBinding", kind, 1);
+        let check = |from, to, expected| check(&binding, from, to, expected);
+        let expected = "subjects[1].namespace: the ServiceAccount `store` has no `namespace`";
+        check(", namespace: shop", "", expected);
+        check("shop", "''", expected);
+        check("name: admins", "name: ''", "subjects[0].name: a subject has no `name`");
+        check(
+            "kind: Group",
+            "kind: Groups",
+            "subjects[0].kind: `Groups` is not a value that Kubernetes accepts here",
+        );
+    }
+}
+
 const SECRET: &str = "\
 apiVersion: v1
 kind: Secret

@@ -272,6 +272,7 @@ fn every_problem_in_one_run_and_no_bundle() {
     error[generate-yaml-syntax] 1.yaml:1:4: unclosed bracket '['
     error[generate-not-an-object] 1.yaml:3:1: expected a Kubernetes object, found a string
     error[generate-not-an-object] 1.yaml:5:1: `apiVersion` is missing: this is not a Kubernetes object
+    error[manifest-content-invalid] 3.yaml:5:12: the ServiceAccount `nobody` has no `namespace` (set the namespace of the ServiceAccount; rights of the operator's own ServiceAccount follow it to the namespace of the operator under `permissions` and `clusterPermissions` of the ClusterServiceVersion)
     error[generate-duplicate-object] 5.yaml:3:18: `Secret/d` is defined twice in the input, with different content (remove one of them)
     ");
 }
