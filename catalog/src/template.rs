@@ -95,7 +95,7 @@ pub enum TemplateError {
         place: Box<Place>,
     },
     /// It has no schema that is a template's.
-    #[error("`{schema}` is not a template schema")]
+    #[error("{}", if .schema.is_empty() { "the template has no `schema`".into() } else { format!("`{schema}` is not a template schema") })]
     Schema {
         /// Where.
         place: Box<Place>,

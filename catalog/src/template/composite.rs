@@ -1,5 +1,7 @@
 //! Several templates for several catalogs: `olm.composite`, which opm had until 2024.
 
+use olmkit_bundle::printable::is_hidden;
+
 use super::TemplateError;
 use super::read::Fields;
 
@@ -34,6 +36,8 @@ pub enum Strategy {
     Raw,
 }
 
+const NO_SCHEMA: &str = "a component has no `schema` in `strategy.template`";
+
 impl Composite {
     pub(super) fn parse(fields: &Fields<'_, '_>) -> Result<Self, TemplateError> {
         let mut components = Vec::new();
@@ -44,6 +48,7 @@ impl Composite {
             let strategy = match schema.as_str() {
                 "olm.builder.basic" | "olm.builder.semver" => Strategy::Template,
                 "olm.builder.raw" => Strategy::Raw,
+                "" => return Err(template.wrong("schema", NO_SCHEMA)),
                 other => {
                     let why = format!(
                         "`{other}` is not `olm.builder.basic`, `olm.builder.semver` or `olm.builder.raw`"
@@ -64,6 +69,14 @@ impl Composite {
             for (key, value) in [("input", &found.input), ("output", &found.output)] {
                 if value.is_empty() {
                     return Err(config.wrong(key, format!("a component has no `{key}`")));
+                }
+            }
+            let destination = component.map("destination")?;
+            let paths = [(&component, "name", &found.name), (&destination, "path", &found.path)];
+            for (fields, key, text) in paths.into_iter().chain([(&config, "output", &found.output)]) {
+                if text.contains(|c: char| c.is_control() || is_hidden(c)) {
+                    let why = format!("`{}` has characters that are not shown", text.escape_debug());
+                    return Err(fields.wrong(key, why));
                 }
             }
             components.push(found);

@@ -256,6 +256,24 @@ components:
     );
     insta::assert_snapshot!(channels(&text.replace("olm.builder.semver", "olm.builder.custom")), @"6: `olm.builder.custom` is not `olm.builder.basic`, `olm.builder.semver` or `olm.builder.raw`");
     insta::assert_snapshot!(channels(text), @"0: a composite template expands to several catalogs");
+    insta::assert_snapshot!(channels(&text.replace("schema: olm.builder.semver, ", "")), @"6: a component has no `schema` in `strategy.template`");
+    insta::assert_snapshot!(channels("entries: []"), @"1: the template has no `schema`");
+}
+
+#[test]
+fn a_composite_names_nothing_that_is_not_shown() {
+    let composite = |name: &str, path: &str, output: &str| {
+        let config = format!("{{input: semver.yaml, output: \"{output}\"}}");
+        channels(&format!(
+            "schema: olm.composite\ncomponents:\n- name: \"{name}\"\n  destination: {{path: \"{path}\"}}\n  strategy: {{template: {{schema: olm.builder.semver, config: {config}}}}}\n"
+        ))
+    };
+    let several = "0: a composite template expands to several catalogs";
+    assert_eq!(composite("v4.18", "redis/a b", "catalog.yaml"), several);
+    insta::assert_snapshot!(composite("a\\n::add-mask::b", "redis", "catalog.yaml"), @r"3: `a\n::add-mask::b` has characters that are not shown");
+    insta::assert_snapshot!(composite("v4.18", "a\\tb", "catalog.yaml"), @r"4: `a\tb` has characters that are not shown");
+    insta::assert_snapshot!(composite("v4.18", "redis", "a\\e[31m.yaml"), @r"5: `a\u{1b}[31m.yaml` has characters that are not shown");
+    insta::assert_snapshot!(composite("v4.18\\u202E", "redis", "catalog.yaml"), @r"3: `v4.18\u{202e}` has characters that are not shown");
 }
 
 /// A catalog that was made of a template becomes a template that makes the same catalog.
