@@ -17,7 +17,7 @@ use olmkit_catalog::load::CatalogFiles;
 use crate::exit::Failure;
 use crate::files;
 use crate::image::{
-    Access, FileTree, Image, Layout, Node, Place, PlaceError, Root, TreePath, Unpack, UnpackError,
+    Access, FileTree, Image, Layout, Limits, Place, PlaceError, Root, TreePath, Unpack, UnpackError,
     names_registry,
 };
 use crate::progress;
@@ -32,6 +32,8 @@ pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1
 pub const SCORECARD_LABEL: &str = "operators.operatorframework.io.test.config.v1";
 /// Where the scorecard's configuration is.
 pub const SCORECARD_DIR: &str = "tests/scorecard";
+/// The bytes of files in the image of a bundle: ample, for OLM takes a mebibyte of compressed manifests.
+const MAX_BUNDLE_IMAGE: u64 = 64 << 20;
 
 /// A bundle, a catalog or an image as a user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,14 +250,13 @@ impl Input {
                 let with_children: BTreeSet<TreePath> =
                     tree.iter().filter_map(|(path, _)| path.parent()).collect();
                 let mut files = Vec::new();
-                for (path, node) in tree.iter() {
-                    let content = match node {
-                        Node::Dir if with_children.contains(path) => continue,
-                        Node::Link(_) => continue,
-                        Node::Dir => Content::Directory,
-                        Node::File(file) => Content::from_bytes(file.read().map_err(Failure::incomplete)?),
+                for (path, content) in tree.into_contents().map_err(Failure::incomplete)? {
+                    let content = match content {
+                        None if with_children.contains(path.as_str()) => continue,
+                        None => Content::Directory,
+                        Some(bytes) => Content::from_bytes(bytes),
                     };
-                    files.push(BundleFile { path: path.to_string(), content });
+                    files.push(BundleFile { path, content });
                 }
                 if files.len() > MAX_FILES {
                     return Err(Failure::incomplete(InputError::TooManyFiles { place: place.to_string() }));
@@ -327,7 +328,10 @@ impl Input {
                 // By way of a directory: which files count is the catalog's own business.
                 let dir = tempfile::tempdir().map_err(Failure::incomplete)?;
                 let path = dir.path().join("catalog");
-                files::fill(&path, &self.catalog_tree(access)?.contents().map_err(Failure::incomplete)?)?;
+                files::fill(
+                    &path,
+                    &self.catalog_tree(access)?.into_contents().map_err(Failure::incomplete)?,
+                )?;
                 Ok(CatalogFiles { name: place.to_string(), ..load(&path)? })
             }
         }
@@ -351,7 +355,7 @@ impl Input {
                 let image = root.image(None)?;
                 let dir = directory(place, image, CONFIGS_LABEL, "catalog")?;
                 let only = dir.iter().cloned().collect();
-                let tree = unpack(place, image, only)?;
+                let tree = unpack(place, image, &Unpack { only, ..Unpack::default() })?;
                 Ok(match dir {
                     Some(dir) => tree.moved(dir.as_str(), "")?,
                     None => tree,
@@ -423,7 +427,8 @@ fn unpack_bundle(place: &Place, root: &Root) -> Result<FileTree, Failure> {
         moves.push((dir, SCORECARD_DIR));
     }
     let only = moves.iter().map(|(dir, _)| dir.clone()).collect();
-    let unpacked = unpack(place, image, only)?;
+    let limits = Limits { kept: MAX_BUNDLE_IMAGE, ..Limits::default() };
+    let unpacked = unpack(place, image, &Unpack { only, limits })?;
     let mut tree = FileTree::new();
     for (from, to) in moves {
         tree.add_tree(unpacked.clone().moved(from.as_str(), to)?)?;
@@ -434,9 +439,10 @@ fn unpack_bundle(place: &Place, root: &Root) -> Result<FileTree, Failure> {
     Ok(tree)
 }
 
-fn unpack(place: &Place, image: &Image, only: Vec<TreePath>) -> Result<FileTree, InputError> {
-    let unpacked = image.unpack(&Unpack { only, ..Unpack::default() });
-    unpacked.map_err(|source| InputError::Unpack { place: place.to_string(), source: Box::new(source) })
+fn unpack(place: &Place, image: &Image, options: &Unpack) -> Result<FileTree, InputError> {
+    image
+        .unpack(options)
+        .map_err(|source| InputError::Unpack { place: place.to_string(), source: Box::new(source) })
 }
 
 /// The directory that a label of an image names; `None` is the root.

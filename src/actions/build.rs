@@ -345,7 +345,7 @@ fn index_layer(tree: &FileTree, input: &Input, compression: Compression) -> Resu
     // By way of a directory: which files count is the catalog's own business.
     let dir = tempfile::tempdir().map_err(Failure::incomplete)?;
     let (catalog, index) = (dir.path().join("catalog"), dir.path().join(INDEX_PATH));
-    files::fill(&catalog, &tree.contents().map_err(Failure::incomplete)?)?;
+    files::fill(&catalog, &tree.clone().into_contents().map_err(Failure::incomplete)?)?;
     let mut files = CatalogFiles::load(&catalog).map_err(Failure::incomplete)?;
     files.name = input.to_string();
     compiled::build(&files, &index).map_err(|error| build_index::failure(error, input))?;

@@ -31,7 +31,7 @@ pub(super) fn by_package(tree: &FileTree, dir: &str) -> Result<Vec<FileTree>, Tr
     let mut packages: BTreeMap<&str, FileTree> = BTreeMap::new();
     for (path, node) in tree.iter() {
         if let Some(package) = package_of(path, dir) {
-            packages.entry(package).or_default().add(path.clone(), node.clone())?;
+            packages.entry(package).or_default().insert(path.clone(), node.clone())?;
         }
     }
     let mut large = LARGE;

@@ -41,7 +41,7 @@ pub fn bundle(request: &Request, access: &Access) -> Result<Unpacked, Failure> {
         let error = format!("`{}` is not a bundle: it has no `{MANIFESTS_DIR}`", request.bundle);
         return Err(Failure::failed(error).help("name a bundle's image, or its directory"));
     }
-    let contents = tree.contents().map_err(Failure::incomplete)?;
+    let contents = tree.into_contents().map_err(Failure::incomplete)?;
     OutputDir::open(&request.output_dir)?.fill(&contents)?;
     let files = contents.into_iter().filter(|(_, content)| content.is_some()).map(|(path, _)| path).collect();
     Ok(Unpacked { input: request.bundle.to_string(), output_dir: request.output_dir.clone(), files })

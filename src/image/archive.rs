@@ -25,6 +25,7 @@ use super::lock;
 use super::manifest::{Image, ImageError, Root};
 use super::media_types::MAX_CONFIGURATION;
 use super::reference::reference_from;
+use super::unpack::max_unpacked;
 use super::without_path;
 use crate::files;
 use crate::shell::argument;
@@ -628,10 +629,11 @@ fn diff_ids(configuration: &Blob) -> Option<usize> {
 /// A gzipped archive as a plain one, in a file without a name.
 fn decompress(file: File) -> io::Result<File> {
     let mut plain = tempfile::tempfile()?;
-    let copied =
-        io::copy(&mut MultiGzDecoder::new(io::BufReader::new(file)).take(MAX_UNPACKED + 1), &mut plain)?;
-    if copied > MAX_UNPACKED {
-        return Err(io::Error::other(format!("it has more than {MAX_UNPACKED} bytes after decompression")));
+    let packed = file.metadata()?.len();
+    let most = MAX_UNPACKED.min(max_unpacked(packed));
+    let copied = io::copy(&mut MultiGzDecoder::new(io::BufReader::new(file)).take(most + 1), &mut plain)?;
+    if copied > most {
+        return Err(io::Error::other(format!("it has {packed} bytes and unpacks to more than {most}")));
     }
     plain.seek(SeekFrom::Start(0))?;
     Ok(plain)

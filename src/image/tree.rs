@@ -43,27 +43,24 @@ impl FromStr for TreePath {
     type Err = PathError;
 
     fn from_str(path: &str) -> Result<Self, PathError> {
-        let wrong = if path.is_empty() {
-            Some("is empty")
+        let reason = if path.is_empty() {
+            "is empty"
         } else if path.starts_with('/') {
-            Some("is absolute")
+            "is absolute"
         } else if path.len() > MAX_PATH || path.split('/').any(|name| name.len() > MAX_NAME) {
-            Some("is too long")
+            "is too long"
         } else if path.chars().any(char::is_control) {
-            Some("has a control character")
+            "has a control character"
         } else if path.split('/').any(|name| name == "..") {
-            Some("points outside the image through `..`")
+            "points outside the image through `..`"
         } else if path.split('/').any(|name| name.is_empty() || name == ".") {
-            Some("has an empty component or a `.`")
+            "has an empty component or a `.`"
         } else if path.split('/').any(|name| name.starts_with(WHITEOUT)) {
-            Some("has a name with `.wh.`, by which layers mark removed files")
+            "has a name with `.wh.`, by which layers mark removed files"
         } else {
-            None
+            return Ok(Self(path.into()));
         };
-        match wrong {
-            Some(reason) => Err(PathError { path: path.into(), reason }),
-            None => Ok(Self(path.into())),
-        }
+        Err(PathError { path: path.into(), reason })
     }
 }
 
@@ -130,8 +127,12 @@ pub struct TreeFile {
 
 #[derive(Debug, Clone)]
 enum Content {
-    Memory(Vec<u8>),
-    Disk { path: PathBuf, size: u64 },
+    /// Shared by all clones.
+    Memory(bytes::Bytes),
+    Disk {
+        path: PathBuf,
+        size: u64,
+    },
 }
 
 /// Why something cannot be added to a tree.
@@ -255,14 +256,6 @@ impl FileTree {
         self.walk(path.as_str(), dir)
     }
 
-    /// Adds something under a checked path.
-    ///
-    /// # Errors
-    /// The path is taken, or leads through a file.
-    pub fn add(&mut self, path: TreePath, node: Node) -> Result<(), TreeError> {
-        self.insert(path, node)
-    }
-
     /// The tree without what lies at or below a path, and without directories that held nothing else.
     #[must_use]
     pub fn without(mut self, path: &str) -> Self {
@@ -309,19 +302,17 @@ impl FileTree {
         Ok(moved)
     }
 
-    /// Everything with its content in memory: files with theirs, directories without. Links have none of their own.
+    /// Everything with its content in memory, not copied where the tree alone has it: files with theirs, directories without. Links have none of their own.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn contents(&self) -> io::Result<BTreeMap<String, Option<Vec<u8>>>> {
-        let content = |(path, node): (&TreePath, &Node)| {
-            let content = match node {
-                Node::Dir | Node::Link(_) => None,
-                Node::File(file) => Some(file.read()?),
-            };
-            Ok((path.to_string(), content))
+    pub fn into_contents(self) -> io::Result<BTreeMap<String, Option<Vec<u8>>>> {
+        let content = |(TreePath(path), node)| match node {
+            Node::Dir => Some(Ok((path, None))),
+            Node::Link(_) => None,
+            Node::File(file) => Some(file.into_bytes().map(|bytes| (path, Some(bytes)))),
         };
-        self.iter().filter(|(_, node)| !matches!(node, Node::Link(_))).map(content).collect()
+        self.nodes.into_iter().filter_map(content).collect()
     }
 
     /// The sizes of all files together, in bytes.
@@ -354,7 +345,10 @@ impl FileTree {
     }
 
     /// Adds a node and the directories above it. A directory may be added again, as layers and callers do.
-    pub(super) fn insert(&mut self, path: TreePath, node: Node) -> Result<(), TreeError> {
+    ///
+    /// # Errors
+    /// The path is taken, or leads through a file.
+    pub fn insert(&mut self, path: TreePath, node: Node) -> Result<(), TreeError> {
         let mut above = path.parent();
         while let Some(dir) = above {
             match self.nodes.get(&dir) {
@@ -449,7 +443,7 @@ impl FileTree {
 
 impl TreeFile {
     pub(super) fn from_memory(content: Vec<u8>, executable: bool) -> Self {
-        Self { executable, content: Content::Memory(content) }
+        Self { executable, content: Content::Memory(content.into()) }
     }
 
     /// Whether the image lets it be run.
@@ -470,15 +464,28 @@ impl TreeFile {
     /// # Errors
     /// The file cannot be read, or has another length than when it was added.
     pub fn read(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.reader()?.read_to_end(&mut bytes)?;
-        Ok(bytes)
+        self.clone().into_bytes()
+    }
+
+    /// The same, without a copy where nothing else has the content.
+    ///
+    /// # Errors
+    /// As [`TreeFile::read`].
+    pub fn into_bytes(self) -> io::Result<Vec<u8>> {
+        match self.content {
+            Content::Memory(bytes) => Ok(bytes.into()),
+            Content::Disk { path, size } => {
+                let mut bytes = Vec::new();
+                ExactFile { file: File::open(path)?, left: size }.read_to_end(&mut bytes)?;
+                Ok(bytes)
+            }
+        }
     }
 
     /// Its content, piece by piece: exactly [`TreeFile::size`] bytes or an error.
     pub(super) fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match &self.content {
-            Content::Memory(bytes) => Box::new(bytes.as_slice()),
+            Content::Memory(bytes) => Box::new(&bytes[..]),
             Content::Disk { path, size } => Box::new(ExactFile { file: File::open(path)?, left: *size }),
         })
     }

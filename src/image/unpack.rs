@@ -19,6 +19,15 @@ use super::tree::{FileTree, Node, PathError, TreeError, TreeFile, TreePath, WHIT
 const OPAQUE: &str = ".wh..wh..opq";
 /// The largest pax or GNU record before an entry, in bytes. Real ones hold a path and some attributes.
 pub(crate) const MAX_RECORD: u64 = 1 << 20;
+/// Bytes that any image may unpack to, and how many more for each packed byte. Catalogs of text compress 10 to 40 times, and
+/// zeros a thousand times: a small image must not take the memory and time of a large one.
+const FREE: u64 = 1 << 20;
+const MAX_RATIO: u64 = 100;
+
+/// The bytes that so many packed ones may unpack to.
+pub(super) fn max_unpacked(packed: u64) -> u64 {
+    packed.saturating_mul(MAX_RATIO).saturating_add(FREE)
+}
 
 /// What to unpack of an image, and how much at most.
 #[derive(Debug, Clone, Default)]
@@ -89,13 +98,13 @@ pub enum UnpackError {
         /// What is wrong with it.
         source: io::Error,
     },
-    /// An entry's path leads out of the image or cannot be a path.
-    #[error("layer `{layer}` has a bad entry")]
-    Path {
+    /// There is not enough memory for what is in a layer, or for decompressing it.
+    #[error("not enough memory to unpack layer `{layer}`")]
+    Memory {
         /// The layer.
         layer: Digest,
-        /// What is wrong with the path.
-        source: PathError,
+        /// What could not be done.
+        source: io::Error,
     },
     /// An entry is neither a file nor a directory.
     #[error("layer `{layer}` has `{path}`, a {kind}; expected regular files and directories")]
@@ -107,12 +116,12 @@ pub enum UnpackError {
         /// What it is.
         kind: &'static str,
     },
-    /// Entries contradict each other.
-    #[error("layer `{layer}` contradicts itself")]
+    /// An entry's path leads out of the image or cannot be a path, or is taken by another entry.
+    #[error("layer `{layer}` has a bad entry")]
     Tree {
         /// The layer.
         layer: Digest,
-        /// The contradiction.
+        /// What is wrong with the entry.
         source: TreeError,
     },
     /// The image is larger than the limits allow.
@@ -124,6 +133,18 @@ pub enum UnpackError {
         limit: u64,
         /// What is counted.
         unit: &'static str,
+    },
+    /// The image unpacks to too many times its size.
+    #[error(
+        "layer `{layer}` unpacks to too much: {packed} bytes of layers may unpack to {limit} bytes, 1 MiB and {MAX_RATIO} times their size"
+    )]
+    TooDense {
+        /// The layer with which the limit was reached.
+        layer: Digest,
+        /// The sizes of all layers together.
+        packed: u64,
+        /// The bytes that they may unpack to.
+        limit: u64,
     },
 }
 
@@ -154,15 +175,16 @@ impl Image {
             return Err(UnpackError::NotAnImage { digest: self.digest(), media_type });
         }
         Blob::fetch_all(self.layers())?;
-        let mut left = options.limits;
+        let packed = self.layers().iter().map(Blob::size).fold(0, u64::saturating_add);
+        let Limits { kept, total, entries } = options.limits;
+        let dense = max_unpacked(packed);
+        let mut left = Limits { kept: kept.min(dense), total: total.min(dense), entries };
         let mut tree = FileTree::new();
         for (layer, diff_id) in self.layers().iter().zip(self.diff_ids()) {
             layer.verify()?;
-            let upper =
-                UnpackLayer { layer, options, left: &mut left, upper: Upper::default() }.run(*diff_id)?;
-            for path in &upper.removed {
-                tree.remove(path);
-            }
+            let unpack = UnpackLayer { layer, options, packed, left: &mut left, upper: Upper::default() };
+            let upper = unpack.run(*diff_id)?;
+            upper.removed.iter().for_each(|path| tree.remove(path));
             for dir in &upper.emptied {
                 match dir {
                     Some(dir) => tree.remove_below(dir),
@@ -188,6 +210,8 @@ struct Upper {
 struct UnpackLayer<'a> {
     layer: &'a Blob,
     options: &'a Unpack,
+    /// The sizes of all layers of the image together.
+    packed: u64,
     /// What the limits leave.
     left: &'a mut Limits,
     upper: Upper,
@@ -198,11 +222,11 @@ impl UnpackLayer<'_> {
         let packed = self.layer.reader();
         let stream: Box<dyn Read> = match self.layer.media_type() {
             MediaType::ImageLayer => Box::new(packed),
-            MediaType::ImageLayerGzip => Box::new(MultiGzDecoder::new(packed)),
-            docker if docker.as_ref() == DOCKER_LAYER => Box::new(MultiGzDecoder::new(packed)),
+            kind if *kind == MediaType::ImageLayerGzip || kind.as_ref() == DOCKER_LAYER => {
+                Box::new(MultiGzDecoder::new(packed))
+            }
             MediaType::ImageLayerZstd => {
-                let decoder = zstd::Decoder::new(packed);
-                Box::new(decoder.map_err(|source| self.archive_error(source))?)
+                Box::new(zstd::Decoder::new(packed).map_err(|error| self.archive_error(error))?)
             }
             other => {
                 return Err(UnpackError::MediaType { layer: self.digest(), media_type: other.to_string() });
@@ -300,14 +324,16 @@ impl UnpackLayer<'_> {
             }
             kind => return Err(UnpackError::Kind { layer: self.digest(), path, kind: name_of(kind) }),
         };
-        let inserted = self.upper.tree.insert(path, node);
-        inserted.map_err(|source| UnpackError::Tree { layer: self.digest(), source })
+        self.upper.tree.insert(path, node).map_err(|error| self.bad_entry(error))
     }
 
     fn content(&mut self, entry: &mut tar::Entry<'_, impl Read>) -> Result<Vec<u8>, UnpackError> {
         let size = entry.size();
         self.keep(size)?;
+        // The size is within the bounds, and the system gives memory for those bytes alone that come.
         let mut bytes = Vec::new();
+        let reserved = bytes.try_reserve_exact(size as usize);
+        reserved.map_err(|_| self.archive_error(io::ErrorKind::OutOfMemory.into()))?;
         entry.read_to_end(&mut bytes).map_err(|source| self.archive_error(source))?;
         if bytes.len() as u64 != size {
             return Err(self.archive_error(io::ErrorKind::UnexpectedEof.into()));
@@ -325,7 +351,7 @@ impl UnpackLayer<'_> {
     fn path(&self, bytes: Vec<u8>, is_dir: bool) -> Result<Option<String>, UnpackError> {
         let text = String::from_utf8(bytes).map_err(|error| {
             let path = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            UnpackError::Path { layer: self.digest(), source: PathError { path, reason: "is not UTF-8" } }
+            self.bad_entry(PathError { path, reason: "is not UTF-8" })
         })?;
         let mut path = text.as_str();
         while let Some(rest) = path.strip_prefix("./") {
@@ -338,7 +364,7 @@ impl UnpackLayer<'_> {
     }
 
     fn tree_path(&self, path: &str) -> Result<TreePath, UnpackError> {
-        path.parse().map_err(|source| UnpackError::Path { layer: self.digest(), source })
+        path.parse().map_err(|error: PathError| self.bad_entry(error))
     }
 
     /// Whether an entry is asked for, or lies above something that is: what is no directory there is in the way.
@@ -351,12 +377,26 @@ impl UnpackLayer<'_> {
         self.layer.digest()
     }
 
-    fn archive_error(&self, source: io::Error) -> UnpackError {
-        UnpackError::Archive { layer: self.digest(), source }
+    fn bad_entry(&self, error: impl Into<TreeError>) -> UnpackError {
+        UnpackError::Tree { layer: self.digest(), source: error.into() }
     }
 
+    fn archive_error(&self, source: io::Error) -> UnpackError {
+        let layer = self.digest();
+        // The decompressors have no kind of their own for it.
+        if source.kind() == io::ErrorKind::OutOfMemory || source.to_string().contains("memory") {
+            return UnpackError::Memory { layer, source };
+        }
+        UnpackError::Archive { layer, source }
+    }
+
+    /// The limit that was given, or the lower one that follows from the size of the image.
     fn too_large(&self, limit: u64, unit: &'static str) -> UnpackError {
-        UnpackError::TooLarge { layer: self.digest(), limit, unit }
+        let (layer, packed) = (self.digest(), self.packed);
+        match max_unpacked(packed) {
+            dense if dense < limit => UnpackError::TooDense { layer, packed, limit: dense },
+            _ => UnpackError::TooLarge { layer, limit, unit },
+        }
     }
 }
 

@@ -27,7 +27,7 @@ const PROGRAM: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: t
 type Hostile = (&'static str, fn(&Path));
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let tests: [Hostile; 21] = [
+    let tests: [Hostile; 22] = [
         ("hostile_indentation_is_not_repaired_without_bounds", indentation),
         ("hostile_anchors_are_refused", anchors),
         ("hostile_short_values_are_refused", short_values),
@@ -42,6 +42,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("an_archive_that_unpacks_to_very_much_is_not_read_to_its_end", dense_archive),
         ("operators_of_one_api_in_many_namespaces_are_diagnosed_soon", rivals),
         ("a_layer_that_is_listed_very_often_is_refused", layers),
+        ("images_that_unpack_to_very_much_are_refused_soon", bombs),
         ("hostile_descriptions_take_linear_time", descriptions),
         ("many_channels_take_linear_time", channels),
         ("many_dependencies_take_linear_time", dependencies),
@@ -304,13 +305,7 @@ fn rivals(at: &Path) {
 
 fn layers(at: &Path) {
     let mut archive = tar::Builder::new(fs::File::create(at.join("image.tar")).unwrap());
-    let mut add = |name: &str, bytes: &[u8]| {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(bytes.len() as u64);
-        header.set_mode(0o644);
-        header.set_cksum();
-        archive.append_data(&mut header, name, bytes).unwrap();
-    };
+    let mut add = |name: &str, bytes: &[u8]| add(&mut archive, name, bytes);
     let list = |layers: usize, config: &str| {
         json!([{"Config": config, "RepoTags": ["r.example.com/x:1"], "Layers": vec!["layer.tar"; layers]}])
             .to_string()
@@ -328,6 +323,56 @@ fn layers(at: &Path) {
         &["image", "inspect", "docker-archive:image.tar"],
         "it lists 40000 layers, and its configuration 0",
     );
+}
+
+/// Layers of little more than zeros, or of short documents, in the directories of a bundle and of a catalog.
+fn bombs(at: &Path) {
+    let label = |name: &str| format!("operators.operatorframework.io.{name}.v1");
+    let labels = json!({label("bundle.manifests"): "manifests/", label("bundle.metadata"): "metadata/"});
+    let catalog = json!({label("index.configs"): "configs"});
+    let large = "a".repeat(20 << 20);
+    let documents = "{\"schema\":\"x\",\"name\":\"y\"}\n".repeat(1_500_000);
+    for (name, labels, path, content, count, verbs) in [
+        ("bundle", &labels, "manifests", &large, 20, [&["validate"][..], &["unpack", "--output-dir", "out"]]),
+        ("catalog", &catalog, "configs/p", &large, 20, [&["validate"], &["render"]]),
+        ("catalog", &catalog, "configs/p", &documents, 1, [&["validate"], &["list", "packages"]]),
+        ("catalog", &catalog, "elsewhere", &large, 20, [&["validate"], &["render"]]),
+    ] {
+        let mut layer = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
+        for number in 0..count {
+            add(&mut layer, &format!("{path}/{number}.yaml"), content.as_bytes());
+        }
+        let layer = layer.into_inner().unwrap().finish().unwrap();
+        let rootfs = json!({"type": "layers", "diff_ids": [format!("sha256:{}", "0".repeat(64))]});
+        let config =
+            json!({"architecture": "amd64", "os": "linux", "rootfs": rootfs, "config": {"Labels": labels}});
+        let list =
+            json!([{"Config": "config.json", "RepoTags": ["r.example.com/x:1"], "Layers": ["layer.tar"]}]);
+        let mut archive = tar::Builder::new(fs::File::create(at.join("image.tar")).unwrap());
+        add(&mut archive, "config.json", config.to_string().as_bytes());
+        add(&mut archive, "manifest.json", list.to_string().as_bytes());
+        add(&mut archive, "layer.tar", &layer);
+        archive.finish().unwrap();
+        let expected = format!("unpacks to too much: {} bytes of layers may unpack to", layer.len());
+        for verb in verbs {
+            let (first, flags) = verb.split_at(if verb[0] == "list" { 2 } else { 1 });
+            let words = [&[name], first, &["docker-archive:image.tar"], flags].concat();
+            says_little(at, &words, &expected);
+        }
+    }
+    let mut packed = GzEncoder::new(fs::File::create(at.join("image.tar.gz")).unwrap(), Compression::best());
+    (0..20).for_each(|_| packed.write_all(large.as_bytes()).unwrap());
+    packed.finish().unwrap();
+    says_little(at, &["image", "inspect", "docker-archive:image.tar.gz"], "bytes and unpacks to more than");
+}
+
+/// Adds a file to a tar.
+fn add(archive: &mut tar::Builder<impl std::io::Write>, name: &str, bytes: &[u8]) {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(bytes.len() as u64);
+    header.set_mode(0o644);
+    header.set_cksum();
+    archive.append_data(&mut header, name, bytes).unwrap();
 }
 
 fn descriptions(at: &Path) {
