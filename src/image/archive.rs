@@ -25,7 +25,7 @@ use super::lock;
 use super::manifest::{Image, ImageError, Root};
 use super::media_types::MAX_CONFIGURATION;
 use super::reference::reference_from;
-use super::unpack::max_unpacked;
+use super::unpack::{max_unpacked, plain_words};
 use super::without_path;
 use crate::files;
 use crate::shell::argument;
@@ -450,7 +450,7 @@ impl Files {
     fn list(&mut self) -> Result<(), ArchiveError> {
         let unusable = |error: io::Error| ArchiveError::NotAnArchive {
             path: self.path.clone(),
-            problem: error.to_string(),
+            problem: plain_words(error).to_string(),
         };
         let length = self.file.metadata().map_err(unusable)?.len();
         let mut tar = Tar::new(&*self.file);

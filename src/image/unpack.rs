@@ -387,7 +387,7 @@ impl UnpackLayer<'_> {
         if source.kind() == io::ErrorKind::OutOfMemory || source.to_string().contains("memory") {
             return UnpackError::Memory { layer, source };
         }
-        UnpackError::Archive { layer, source }
+        UnpackError::Archive { layer, source: plain_words(source) }
     }
 
     /// The limit that was given, or the lower one that follows from the size of the image.
@@ -465,6 +465,16 @@ pub(crate) fn is_record(kind: EntryType) -> bool {
         kind,
         EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNULongName | EntryType::GNULongLink
     )
+}
+
+/// An error of the tar library, without the bytes that it could not read.
+pub(super) fn plain_words(error: io::Error) -> io::Error {
+    match error.to_string() {
+        text if text.contains("numeric field") => {
+            io::Error::new(error.kind(), "the header of an entry is not one of a tar")
+        }
+        _ => error,
+    }
 }
 
 fn name_of(kind: EntryType) -> &'static str {

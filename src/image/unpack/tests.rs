@@ -229,6 +229,8 @@ fn broken_archives_are_refused() {
     let mut bad_checksum = file("x", "1");
     bad_checksum[0] = b'y';
     assert_snapshot!(refused(vec![bad_checksum]), @"layer `DIGEST` is not a valid archive: archive header checksum mismatch");
+    // Something else in place of a header: the bytes are not shown.
+    assert_snapshot!(refused(vec![vec![0xff; 512]]), @"layer `DIGEST` is not a valid archive: the header of an entry is not one of a tar");
     assert_snapshot!(refused(vec![entry(EntryType::XHeader, b"", b"no record"), file("x", "")]), @"layer `DIGEST` is not a valid archive: a pax record is malformed");
     assert_snapshot!(refused(vec![entry(EntryType::XHeader, b"", b"99 path=x\n"), file("x", "")]), @"layer `DIGEST` is not a valid archive: a pax record is malformed");
     assert_snapshot!(refused(vec![entry(EntryType::XHeader, b"", b"0 path=x\n"), file("x", "")]), @"layer `DIGEST` is not a valid archive: a pax record is malformed");
