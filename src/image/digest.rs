@@ -17,7 +17,7 @@ pub struct Digest([u8; 32]);
 
 /// Text that is not a SHA-256 digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a digest: expected `sha256:` and 64 digits or letters from `a` to `f`", .text.escape_debug())]
+#[error("`{}` is not a SHA-256 digest, the only kind that is supported: expected `sha256:` and 64 digits or letters from `a` to `f`", .text.escape_debug())]
 pub struct DigestError {
     /// What was found instead.
     pub text: String,

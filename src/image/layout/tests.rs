@@ -308,7 +308,7 @@ fn damage_is_noticed() {
         let index = fs::read_to_string(layout.index_path()).unwrap();
         let elsewhere = format!("sha512:{}", "0".repeat(128));
         fs::write(layout.index_path(), index.replace(&image.digest().to_string(), &elsewhere)).unwrap();
-    }).replace(&"0".repeat(128), "ZEROS"), @"the layout `DIR` has an image that cannot be used: `sha512:ZEROS` is not a digest: expected `sha256:` and 64 digits or letters from `a` to `f`");
+    }).replace(&"0".repeat(128), "ZEROS"), @"the layout `DIR` has an image that cannot be used: `sha512:ZEROS` is not a SHA-256 digest, the only kind that is supported: expected `sha256:` and 64 digits or letters from `a` to `f`");
     assert_snapshot!(damaged(|layout, image| {
         let index = fs::read_to_string(layout.index_path()).unwrap();
         fs::write(layout.index_path(), index.replace(&image.digest().to_string(), "sha256:../../../etc/passwd")).unwrap();
