@@ -183,6 +183,11 @@ fn package_file(at: &Path) {
             "things.v1.0.0 in bundle",
         ),
         (
+            "nativeAPIs",
+            format!("[{}]", list(20_000, &|at| format!(r#"{{"group":"g{at}","version":"v1","kind":"K"}}"#))),
+            "things.v1.0.0 in bundle",
+        ),
+        (
             "extraServiceAccounts",
             format!("[{}]", list(40_000, &|at| format!("\"a{at}\""))),
             "more [package-value-invalid] in olmkit.yaml",

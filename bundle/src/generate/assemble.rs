@@ -3,7 +3,7 @@
 //! Precedence of sources, first to last: the command line, the package file, the manifests, the base, Chart.yaml, Cargo.toml, our
 //! own defaults. What the manifests decide (what runs, what it may do, which APIs it brings) the base can add to, never change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Value as Json, json};
 
@@ -280,13 +280,18 @@ impl<'m> Assembly<'_, 'm> {
 
     /// Adds entries to a list; one that is there by the same keys is overlaid.
     fn join(&mut self, path: &[&str], items: Vec<Draft<'m>>, keys: &[&str]) {
+        let Some(first) = items.first() else { return };
+        if self.csv.at(path).is_none_or(Draft::is_empty) {
+            self.csv.set(path, Draft::list(Vec::new(), first.origin()));
+        }
+        let Some(list) = self.csv.at_mut(path) else { return };
+        let id = |item: &Draft<'_>| keys.iter().map(|key| item.text(key).to_owned()).collect::<Vec<_>>();
+        // The last ones first, so that the first of several with the same keys stays.
+        let known = list.items().iter().map(id).enumerate().rev();
+        let mut known: BTreeMap<_, _> = known.map(|(at, id)| (id, at)).collect();
         for item in items {
-            if self.csv.at(path).is_none_or(Draft::is_empty) {
-                self.csv.set(path, Draft::list(Vec::new(), item.origin()));
-            }
-            let Some(list) = self.csv.at_mut(path) else { continue };
-            let same = |other: &Draft<'_>| keys.iter().all(|key| other.text(key) == item.text(key));
-            match list.items_mut().iter_mut().find(|other| same(other)) {
+            let at = *known.entry(id(&item)).or_insert(list.items().len());
+            match list.items_mut().get_mut(at) {
                 Some(other) => other.merge(item),
                 None => list.push(item),
             }
@@ -307,10 +312,8 @@ impl<'m> Assembly<'_, 'm> {
             };
             match serde_json::from_str::<Vec<Json>>(base.as_str().unwrap_or_default()) {
                 Ok(known) => {
-                    let fresh: Vec<_> = known
-                        .into_iter()
-                        .filter(|known| examples.iter().all(|own| id(own) != id(known)))
-                        .collect();
+                    let own: HashSet<_> = examples.iter().map(id).collect();
+                    let fresh: Vec<_> = known.into_iter().filter(|known| !own.contains(&id(known))).collect();
                     if !fresh.is_empty() {
                         origins.push(base.origin());
                     }
