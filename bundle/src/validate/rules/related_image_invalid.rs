@@ -10,7 +10,7 @@ fn check(facts: &Facts<'_, '_>, findings: &mut Findings) {
     let Some(csv) = facts.csv() else { return };
     for (index, related) in csv.typed.spec.related_images.iter().enumerate() {
         let Err(error) = related.image.parse::<ImageRef>() else { continue };
-        // opm passes over one without an image.
+        // opm skips an entry without an image.
         let (level, message) = match related.image.as_str() {
             "" => (Level::Warning, format!("the related image `{}` has no `image`", related.name)),
             _ => (Level::Error, error.to_string()),
