@@ -374,6 +374,14 @@ impl Findings {
         }
     }
 
+    /// Adds one of a kind, which is made only if there is room for it: the rest is counted.
+    pub(crate) fn push_with(&mut self, code: &'static Code, make: impl FnOnce() -> Finding) {
+        match self.counts.get_mut(code.name) {
+            Some((count, _)) if *count >= MOST_OF_A_KIND => *count += 1,
+            _ => self.push(make()),
+        }
+    }
+
     /// Adds those of another collection.
     pub fn extend(&mut self, others: impl IntoIterator<Item = Finding>) {
         others.into_iter().for_each(|finding| self.push(finding));

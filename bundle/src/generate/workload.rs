@@ -258,21 +258,23 @@ pub(super) fn report_unknown_accounts<'b>(
     let made = made.chain([DEFAULT_SERVICE_ACCOUNT.to_owned()]);
     let known: BTreeSet<String> = made.chain(subjects).chain(pods).chain(base.map(str::to_owned)).collect();
     for (name, origin) in package.extra_accounts().filter(|(name, _)| !known.contains(*name)) {
-        let flag = match origin.by {
-            By::Flag(flag) => format!("`{flag}`: "),
-            _ => String::new(),
-        };
-        let message =
-            format!("{flag}no ServiceAccount, binding or pod of the manifests has the name `{name}`");
-        let help = did_you_mean(name, known.iter().map(String::as_str));
-        let help = help.unwrap_or_else(|| {
-            "add its ServiceAccount and its bindings to the manifests, or remove the name".to_owned()
-        });
-        let mut finding = Finding::new(&codes::PACKAGE_VALUE_INVALID, message).help(help);
-        finding.place = origin.place();
-        findings.push(match compat {
-            Some(Compat::OperatorSdk) => Finding { level: Level::Warning, ..finding },
-            None => finding,
+        findings.push_with(&codes::PACKAGE_VALUE_INVALID, || {
+            let flag = match origin.by {
+                By::Flag(flag) => format!("`{flag}`: "),
+                _ => String::new(),
+            };
+            let message =
+                format!("{flag}no ServiceAccount, binding or pod of the manifests has the name `{name}`");
+            let help = did_you_mean(name, known.iter().map(String::as_str));
+            let help = help.unwrap_or_else(|| {
+                "add its ServiceAccount and its bindings to the manifests, or remove the name".to_owned()
+            });
+            let mut finding = Finding::new(&codes::PACKAGE_VALUE_INVALID, message).help(help);
+            finding.place = origin.place();
+            match compat {
+                Some(Compat::OperatorSdk) => Finding { level: Level::Warning, ..finding },
+                None => finding,
+            }
         });
     }
 }
