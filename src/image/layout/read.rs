@@ -126,7 +126,7 @@ impl Layout {
                 .map(|tag| format!("`{}`", tag.escape_debug()))
                 .collect();
             tags.sort();
-            if tags.is_empty() { "no tags".to_owned() } else { tags.join(", ") }
+            if tags.is_empty() { "no tags".to_owned() } else { crate::sentence::first_of(&tags, 10) }
         };
         let dir = || self.dir.clone();
         match (tag, descriptors) {
