@@ -433,7 +433,7 @@ fn dependencies(at: &Path) {
     write("rivals.json", &same);
     says_little(
         at,
-        &["catalog", "resolve", "--catalog", "c=chain.json", "--subscription", "p1000"],
+        &["catalog", "resolve", "--catalog", "c=chain.json", "--subscription", "p1500"],
         "p3999.v1.0.0",
     );
     says_little(
