@@ -47,7 +47,7 @@ fn findings() {
 
 /// What the first repair of many causes costs.
 const WAY_BACK: &str = "
-**In an upgrade.** While the old version still runs, the first repair is `olmkit operator rollback`. It costs an outage of about 30 seconds; custom resources stay.
+**In an upgrade.** While the old version still runs, the first repair is `olmkit operator rollback`; it refuses if new pods of that version could not start. It costs an outage of about 30 seconds; custom resources stay.
 ";
 
 #[test]
