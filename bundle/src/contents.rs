@@ -33,12 +33,12 @@ pub(crate) fn refused<'n>(object: Object<'n, '_>) -> Vec<Refused<'n>> {
         ("policy/v1", "PodDisruptionBudget") => typed(&mut check, object.root, disruption::check),
         ("rbac.authorization.k8s.io/v1", "RoleBinding") => {
             typed(&mut check, object.root, |check, own: &RoleBinding| {
-                bindings::check(check, own.subjects.as_deref());
+                bindings::check(check, own.subjects.as_deref(), true);
             });
         }
         ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding") => {
             typed(&mut check, object.root, |check, own: &ClusterRoleBinding| {
-                bindings::check(check, own.subjects.as_deref());
+                bindings::check(check, own.subjects.as_deref(), false);
             });
         }
         ("scheduling.k8s.io/v1", "PriorityClass") => typed(&mut check, object.root, priority::check),
