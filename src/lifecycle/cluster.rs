@@ -68,7 +68,7 @@ pub trait Cluster {
     /// Whether an object would be created, and nothing more; a simulated cluster creates any.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`], in the words of whoever refuses it.
+    /// [`ClusterError::Refused`], with the words of the API server.
     fn would_create(&mut self, _resource: &Resource, _object: &Value) -> Result<(), ClusterError> {
         Ok(())
     }

@@ -75,7 +75,7 @@ impl Engine<'_> {
         let Upcoming { offer, package, bundles, observed, .. } = upcoming;
         let mut looked = Looked::default();
         let mut company = Company::of(offer, package, bundles);
-        // Who names what else a plan may carry knows that others move too.
+        // Other operators move too if the user names them with --accept.
         company.replaced = upcoming.accept.csvs.is_empty().then(BTreeSet::new);
         let ground = self.ground(&observed.namespace, upcoming.targets.clone(), company);
         let mut before = observed.installed().map(|csv| csv.document().clone());
@@ -415,8 +415,12 @@ impl Engine<'_> {
                 let mut own =
                     candidate.manifests.iter().filter(|one| one["kind"] == known::CRD.kind.as_str());
                 let is_lost = own.any(|crd| Key::of(crd).name == required.name && !served(crd));
-                if is_lost && self.cluster.get(&known::CRD, "", &required.name)?.as_ref().is_some_and(served)
-                {
+                // Who may not look at the CRD does not know whether it is served now.
+                let live = match is_lost.then(|| self.cluster.get(&known::CRD, "", &required.name)) {
+                    None | Some(Err(ClusterError::Forbidden { .. })) => None,
+                    Some(live) => live?,
+                };
+                if live.as_ref().is_some_and(served) {
                     let what = format!("the version {} of the CRD `{}`", required.version, required.name);
                     taken(blockers::REQUIRED_API_MISSING, what);
                 }
@@ -433,6 +437,28 @@ impl Engine<'_> {
                         format!("a version `{range}` of the package `{name}`"),
                     );
                 }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The images of a version's pods that do not exist in their registries.
+    pub(super) fn missing_images(
+        &mut self,
+        csv: &str,
+        images: impl IntoIterator<Item = String>,
+        unchecked: &mut Unchecked,
+    ) -> Result<Vec<Blocker>, EngineError> {
+        let mut found = Vec::new();
+        for image in images {
+            match self.catalogs.image(&image) {
+                Ok(()) => {}
+                Err(ContentError::NotFound { reference }) => {
+                    let sentence =
+                        format!("`{csv}` cannot be installed: the image `{reference}` does not exist");
+                    found.push(Blocker::new(blockers::IMAGE_PULL, sentence, "push it first"));
+                }
+                Err(error) => unchecked.take(csv, error, true, "")?,
             }
         }
         Ok(found)
@@ -620,7 +646,7 @@ impl Unchecked {
     }
 
     /// What could not be read is no obstacle; what does not exist is, unless it was accepted.
-    pub(super) fn take(
+    fn take(
         &mut self,
         csv: &str,
         error: ContentError,

@@ -19,9 +19,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{InstallPlan, Key, Named as _, Object, Subscription, known, resource_of};
-use super::blockers::{Blocker, Candidate, Company, Ground, IMAGE_PULL};
+use super::blockers::{Blocker, Candidate, Company, Ground};
 use super::cluster::ClusterError;
-use super::engine::{ContentError, Engine, EngineError};
+use super::engine::{Engine, EngineError};
 use super::observe::Observed;
 use super::preflight::{Unchecked, images};
 use super::{replace, unpacked};
@@ -177,19 +177,8 @@ impl Engine<'_> {
         let mut preview = self.preview_of(plan, observed)?;
         let mut unchecked = Unchecked::default();
         for csv in &mut preview.csvs {
-            for image in std::mem::take(&mut csv.pod_images) {
-                match self.catalogs.image(&image) {
-                    Ok(()) => {}
-                    Err(ContentError::NotFound { reference }) => {
-                        let sentence = format!(
-                            "`{}` cannot be installed: the image `{reference}` does not exist",
-                            csv.name
-                        );
-                        csv.blockers.push(Blocker::new(IMAGE_PULL, sentence, "push it first"));
-                    }
-                    Err(error) => unchecked.take(&csv.name, error, true, "")?,
-                }
-            }
+            let images = std::mem::take(&mut csv.pod_images);
+            csv.blockers.extend(self.missing_images(&csv.name, images, &mut unchecked)?);
         }
         preview.not_checked.extend(unchecked.lines());
         Ok(preview)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::api::{
     Approval, ClusterServiceVersion, CsvPhase, Key, Named as _, Object, Resource, Subscription, known, label,
 };
-use super::blockers::{Blocker, CONTAINER_CONFIG, IMAGE_PULL, PODS_REFUSED};
+use super::blockers::{Blocker, CONTAINER_CONFIG, PODS_REFUSED};
 use super::checks;
 use super::cluster::{Cluster, ClusterError};
 use super::decide::{Accept, Goal};
@@ -17,7 +17,7 @@ use super::engine::{ContentError, Engine, EngineError, INHERITED, is_inherited};
 use super::observe::Observed;
 use super::operator::Operator;
 use super::patch::merge;
-use super::preflight::images;
+use super::preflight::{Unchecked, images};
 use super::properties::package_of;
 use super::rights::Right;
 use super::schema::{judge, lost_version, schema_of};
@@ -274,14 +274,10 @@ impl Engine<'_> {
         namespace: &str,
         manifests: &[Value],
     ) -> Result<Vec<Blocker>, EngineError> {
-        let mut found = Vec::new();
-        for image in manifests.iter().flat_map(images) {
-            if let Err(ContentError::NotFound { reference }) = self.catalogs.image(&image) {
-                let sentence = format!(
-                    "pods of `{csv}` would not start: the image `{reference}` is no longer in its registry"
-                );
-                found.push(Blocker::new(IMAGE_PULL, sentence, "push it again first"));
-            }
+        let mut unchecked = Unchecked::default();
+        let mut found = self.missing_images(csv, manifests.iter().flat_map(images), &mut unchecked)?;
+        for line in unchecked.lines() {
+            self.say(format!("not checked: {line}"));
         }
         if !self.cluster.has_pods() {
             return Ok(found);
@@ -327,7 +323,7 @@ impl Engine<'_> {
         Ok(found)
     }
 
-    /// What the cluster answers; none where the right is missing, which is said.
+    /// The answer of the cluster; none if the right is missing, which the user is told.
     fn tried<T>(
         &mut self,
         ask: impl FnOnce(&mut dyn Cluster) -> Result<T, ClusterError>,

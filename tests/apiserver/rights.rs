@@ -85,7 +85,7 @@ fn inline_catalog(dir: &Path) {
     fs::write(dir.join("catalog/bundles.yaml"), rendered.stdout).unwrap();
 }
 
-/// The old version is not taken away while its pods could not start again; a user who may not look is told so.
+/// A rollback is refused while pods of the old version could not start; without the rights to find out, it says so and goes on.
 fn no_pods_no_rollback(server: &Server, catalog: &Path, backup: &str) {
     let mut cluster = server.connect();
     run(server, &["install", "demo", "--version", "0.2.0", "-n", NAMESPACE, "--settle", "1s"]);

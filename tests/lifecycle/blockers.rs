@@ -66,7 +66,7 @@ fn check(code: &str, change: impl Fn(&mut World)) -> World {
     world
 }
 
-/// Who approves a plan hears of a missing image as `upgrade` does: with `strategy: Recreate` the old pods go first.
+/// `approve` names a missing image as `upgrade` does: with `strategy: Recreate` the old pods go first.
 #[test]
 fn an_image_that_does_not_exist_is_not_approved() {
     let mut world = waiting(|_| {});
@@ -252,7 +252,7 @@ fn a_version_that_needs_an_api_that_is_not_served_is_refused() {
     });
 }
 
-/// An operator of somebody else that is installed and requires something.
+/// Another installed operator, with what it requires.
 fn user(namespace: &str, properties: &Value, required: Value) -> Value {
     json!({
         "apiVersion": known::CSV.api_version(), "kind": known::CSV.kind,

@@ -73,8 +73,8 @@ fn a_version_whose_image_is_gone_is_not_gone_back_to() {
     world.missing.insert(image.clone());
     let said = told(rollback(&mut world, "0.1.0", Options::default()).unwrap_err());
     let expected = format!(
-        "pods of `demo.v0.1.0` would not start: the image `{image}` is no longer in its registry\n\
-         push it again first\npass `--accept image-pull` to go on nevertheless"
+        "`demo.v0.1.0` cannot be installed: the image `{image}` does not exist\n\
+         push it first\npass `--accept image-pull` to go on nevertheless"
     );
     assert_eq!(said, expected);
     assert_eq!(world.names(&known::CSV), ["demo.v0.3.0"], "something was changed");

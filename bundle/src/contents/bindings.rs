@@ -1,4 +1,4 @@
-//! RoleBindings and ClusterRoleBindings: who gets the rights.
+//! The subjects of RoleBindings and ClusterRoleBindings.
 
 use k8s_openapi::api::rbac::v1::Subject;
 

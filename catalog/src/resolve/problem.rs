@@ -43,7 +43,7 @@ pub(super) enum Constraint {
     Orphan(Variable),
     /// A bundle is deprecated by `olm.deprecated`.
     Deprecated(Variable),
-    /// A bundle requires one of these, the first rather than the second. Who requires the same has the same list.
+    /// A bundle requires one of these, the first rather than the second. Bundles with the same requirement share the list.
     Requires(Variable, Requirement, Rc<[Variable]>),
     /// A bundle takes the place of an installed one.
     TakesOver(Variable, Variable),

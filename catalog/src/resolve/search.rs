@@ -129,8 +129,8 @@ impl Oracle {
         }
     }
 
-    /// A literal that holds only with one of the candidates, so that a long list stands in one clause and not in those of all
-    /// who require it.
+    /// A literal that holds only with one of the candidates: a long list stands in one clause, and not in one for each bundle
+    /// that requires it.
     fn one_of(&mut self, candidates: &[Variable]) -> Lit {
         if let Some(one) = self.shared.get(&candidates.as_ptr()) {
             return *one;

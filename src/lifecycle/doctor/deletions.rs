@@ -7,7 +7,7 @@ use crate::shell::command;
 
 /// How long a deletion may take: OLM and Kubernetes need seconds, and catch up after a restart.
 const DELETING: i64 = 120_000;
-/// The same where somebody else has to act.
+/// How long it may take if a finalizer is neither of OLM nor of Kubernetes.
 const CLEANING: i64 = 30_000;
 
 /// A finalizer that keeps an object from being deleted, if it has done so for too long.

@@ -106,12 +106,12 @@ pub(super) fn has_restarted(pod: Doc<'_>) -> bool {
 
 /// Whether a container that runs has ended again and again, and not yet run for longer than it did before: between two crashes
 /// it is ready for a moment.
-fn is_between_crashes(seen: &Observation, status: Doc<'_>) -> bool {
+fn is_between_crashes(seen: &Observation, pod: Doc<'_>, status: Doc<'_>) -> bool {
     let before = Doc(status.0.pointer("/lastState/terminated").unwrap_or(&Value::Null));
     let times = (before.moment("/startedAt"), before.moment("/finishedAt"));
     let (Some(started), Some(finished)) = times else { return false };
     let limit = (2 * (finished - started)).max(RUNNING_AGAIN);
-    let since = status.moment("/state/running/startedAt");
+    let since = pod.by_server(status.moment("/state/running/startedAt"));
     status.number("/restartCount") >= Some(2)
         && since.is_some()
         && seen.age(since) < limit
@@ -203,7 +203,7 @@ fn container<'o>(seen: &'o Observation, pod: Doc<'o>, list: &str, status: Doc<'o
         // It runs again; whether it will last is not known at its first restart.
         _ => is_failure(before) && restarts >= 2,
     };
-    if !is_crash || status.0["ready"] == true && !is_between_crashes(seen, status) {
+    if !is_crash || status.0["ready"] == true && !is_between_crashes(seen, pod, status) {
         return None;
     }
     let exit = ended_in.number("/exitCode").unwrap_or(0);
@@ -346,7 +346,7 @@ fn unready<'o>(seen: &'o Observation, pod: Doc<'o>) -> Option<Fault<'o>> {
     })
 }
 
-/// What the kubelet says of a probe of a pod that fails.
+/// The event about a failing probe of a pod whose message starts so.
 fn probe_event<'o>(seen: &'o Observation, pod: Doc<'_>, start: &str) -> Option<Doc<'o>> {
     seen.within("Event", pod.namespace()).find(|event| {
         event.text("/involvedObject/name") == pod.name()

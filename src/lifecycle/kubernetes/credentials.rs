@@ -27,7 +27,7 @@ const REREAD: Duration = Duration::from_secs(60);
 /// How long before it expires a credential is asked for again, in milliseconds.
 const EARLY: i64 = 60_000;
 
-/// The header that says who asks, as of now.
+/// The current `Authorization` header.
 pub(super) type Header = Arc<RwLock<Option<HeaderValue>>>;
 
 /// Why there are no credentials.
