@@ -6,7 +6,8 @@ use olmkit_bundle::pod::{self, Available};
 use serde_json::{Value, json};
 
 use super::api::{
-    Approval, ClusterServiceVersion, CsvPhase, Key, Named as _, Object, Resource, Subscription, known, label,
+    Approval, ClusterServiceVersion, CsvPhase, Key, Named as _, Object, OperatorGroup, Resource,
+    Subscription, known, label,
 };
 use super::blockers::{Blocker, CONTAINER_CONFIG, PODS_REFUSED};
 use super::checks;
@@ -15,6 +16,7 @@ use super::decide::{Accept, Goal};
 use super::doctor;
 use super::engine::{ContentError, Engine, EngineError, INHERITED, is_inherited};
 use super::observe::Observed;
+use super::offer::OfferedPackage;
 use super::operator::Operator;
 use super::patch::merge;
 use super::preflight::{Unchecked, images};
@@ -119,33 +121,10 @@ impl Engine<'_> {
             return self.reinstall(&namespace, &fresh, &request.accept);
         }
         if before.is_none() && !is_away {
-            let (name, to) = (subscription.name(), package.version(&target));
-            return Err(EngineError::refused_help(
-                format!("{} has nothing installed", subscription.key()),
-                Sentence::from("run ")
-                    + command!("olmkit operator uninstall {} -n {}", name, namespace)
-                    + ", then "
-                    + command!(
-                        "olmkit operator install {} -n {} --name {} --version {}",
-                        spec.package,
-                        namespace,
-                        name,
-                        to
-                    ),
-            ));
+            return Err(nothing_installed(&subscription, &package.version(&target)));
         }
-        let version = |name: &str| package.bundles.get(name).and_then(|bundle| bundle.version.clone());
-        if let Some(now) = before.filter(|now| version(now).is_some() && version(now) < version(&target)) {
-            let to = package.version(&target);
-            let (state, help) = match installed {
-                Some(_) => {
-                    let upgrade = command!("olmkit operator upgrade {} -n {} --to {}", name, namespace, to);
-                    ("is", Sentence::from("run ") + upgrade)
-                }
-                None => ("was", format!("a rollback goes to `{now}` or an older version").into()),
-            };
-            let what = format!("`{target}` is newer than `{now}`, which {state} installed");
-            return Err(EngineError::refused_help(what, help));
+        if let Some(before) = before {
+            no_upgrade(&subscription, package, &target, before, installed.is_some())?;
         }
         // One that gave way to a version that is gone is taken up by nothing but a new Subscription.
         let is_left = |csv: &Object<ClusterServiceVersion>| {
@@ -167,33 +146,19 @@ impl Engine<'_> {
         let found = self.pods_that_do_not_start(&target, &namespace, &manifests)?;
         self.refuse_blocked(found, &request.accept, None)?;
         let backup = self.nothing_is_lost(request, installed, &manifests)?;
-        let [group] = &observed.groups[..] else {
-            return Err(EngineError::refused_help(
-                format!("the namespace `{namespace}` has {} OperatorGroups", observed.groups.len()),
-                "OLM needs exactly one",
-            ));
-        };
-        if let Some(other) = noted(group.document()).filter(|other| {
-            other.name() != name && observed.others.iter().all(|found| found.name() != other.name())
-        }) {
-            return Err(EngineError::refused_help(
-                format!("the rollback of {} was interrupted", other.key()),
-                Sentence::from("finish it first: ")
-                    + command!(
-                        "olmkit operator rollback {} -n {} --to {}",
-                        other.name(),
-                        namespace,
-                        other.spec.starting_csv
-                    ),
-            ));
-        }
+        let group = free_group(&observed, &name)?;
         self.olm_runs()?;
         self.need([Right::new("patch", &known::OPERATOR_GROUP, &namespace, group.name())])?;
         self.may_reinstall(&namespace, &name)?;
+        self.back_up(archive, &format!("{namespace}-{name}"), backup)?;
+        self.remember(&group.key(), &fresh)?;
+        self.reinstall(&namespace, &fresh, &request.accept)
+    }
+
+    /// Keeps custom resources, and says what comes now.
+    fn back_up(&mut self, archive: &dyn Archive, name: &str, backup: Vec<Value>) -> Result<(), EngineError> {
         let backup: Vec<Value> = backup.into_iter().map(bare).collect();
-        let place = archive
-            .keep(&format!("{namespace}-{name}"), &backup)
-            .map_err(|source| EngineError::Backup { source })?;
+        let place = archive.keep(name, &backup).map_err(|source| EngineError::Backup { source })?;
         let (backed_up, restores, is) = match self.options.dry_run {
             true => ("would back up", "would restore", "would be"),
             false => ("backed up", "restores", "is"),
@@ -204,8 +169,7 @@ impl Engine<'_> {
             _ => kept + "; " + command!("kubectl apply -f {}", place) + format!(" {restores} them"),
         });
         self.say(format!("the operator {is} down for {OUTAGE}; custom resources stay"));
-        self.remember(&group.key(), &fresh)?;
-        self.reinstall(&namespace, &fresh, &request.accept)
+        Ok(())
     }
 
     /// Notes a Subscription in its OperatorGroup, so that it can be created also by a command that comes after an interruption.
@@ -574,4 +538,65 @@ fn again(subscription: &Object<Subscription>, target: &str, before: Option<&str>
         fresh["metadata"]["annotations"] = json!({label::ROLLED_BACK_FROM: before});
     }
     fresh
+}
+
+/// There is nothing to go back from.
+fn nothing_installed(subscription: &Object<Subscription>, to: &str) -> EngineError {
+    let (name, namespace) = (subscription.name(), subscription.namespace());
+    EngineError::refused_help(
+        format!("{} has nothing installed", subscription.key()),
+        Sentence::from("run ")
+            + command!("olmkit operator uninstall {} -n {}", name, namespace)
+            + ", then "
+            + command!(
+                "olmkit operator install {} -n {} --name {} --version {}",
+                subscription.spec.package,
+                namespace,
+                name,
+                to
+            ),
+    )
+}
+
+/// Refuses a version that is newer than the one that is, or was, installed.
+fn no_upgrade(
+    subscription: &Object<Subscription>,
+    package: &OfferedPackage,
+    target: &str,
+    now: &str,
+    is_installed: bool,
+) -> Result<(), EngineError> {
+    let version = |name: &str| package.bundles.get(name).and_then(|bundle| bundle.version.clone());
+    if version(now).is_none() || version(now) >= version(target) {
+        return Ok(());
+    }
+    let (name, namespace, to) = (subscription.name(), subscription.namespace(), package.version(target));
+    let (state, help) = match is_installed {
+        true => {
+            let upgrade = command!("olmkit operator upgrade {} -n {} --to {}", name, namespace, to);
+            ("is", Sentence::from("run ") + upgrade)
+        }
+        false => ("was", format!("a rollback goes to `{now}` or an older version").into()),
+    };
+    Err(EngineError::refused_help(format!("`{target}` is newer than `{now}`, which {state} installed"), help))
+}
+
+/// The OperatorGroup of the namespace, unless it remembers the interrupted rollback of another operator.
+fn free_group<'o>(observed: &'o Observed, name: &str) -> Result<&'o Object<OperatorGroup>, EngineError> {
+    let [group] = &observed.groups[..] else {
+        return Err(EngineError::refused_help(
+            format!("the namespace `{}` has {} OperatorGroups", observed.namespace, observed.groups.len()),
+            "OLM needs exactly one",
+        ));
+    };
+    let is_away = |other: &Object<Subscription>| {
+        other.name() != name && observed.others.iter().all(|found| found.name() != other.name())
+    };
+    let Some(other) = noted(group.document()).filter(is_away) else { return Ok(group) };
+    let (name, namespace, to) = (other.name(), &observed.namespace, &other.spec.starting_csv);
+    Err(EngineError::refused_help(
+        format!("the rollback of {} was interrupted", other.key()),
+        Sentence::from("finish it first: ")
+            + command!("olmkit operator rollback {} -n {} --to {}", name, namespace, to),
+    ))
 }
